@@ -1,4 +1,4 @@
-/** What a turn of the user actor does, put together from parts: events, claims, timers, messages, audit records. */
+/** Effects of a turn of the user actor, put together from parts: events, claims, timers, messages, audit records. */
 import type { AuditEvent } from '../domain/audit.ts';
 import type { UserEvent, UserState, UserTimer } from './accounts/user-types.ts';
 import { UPLOAD } from './files/v1/upload-messages.ts';

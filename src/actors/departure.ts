@@ -1,5 +1,5 @@
 /**
- * How a node gives up its place in a cluster on a stop: its health says so, then calls for its actors wait while its own
+ * Gives up the place of a node in a cluster on a stop: its health says so, then calls for its actors wait while its own
  * writes end, and go to the new owners as soon as it has left.
  */
 import { NotOwner } from './runtime/not-owner.ts';

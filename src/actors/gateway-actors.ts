@@ -2,7 +2,7 @@
 import type { ActorSystem } from './runtime/actor.ts';
 import type { RunningSystem } from './runtime/system.ts';
 
-/** What stays on this node, of whatever node an actor is. */
+/** Calls that stay on this node, of whatever node an actor is. */
 type OfThisNode = Pick<
   RunningSystem,
   'administration' | 'onRelease' | 'onApplied' | 'stored' | 'counters' | 'healthy' | 'drain' | 'close'

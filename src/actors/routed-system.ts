@@ -9,8 +9,8 @@ import { NotOwner } from './runtime/not-owner.ts';
 import type { AnyProtocol, Tagged, Typed, TypeIn } from './runtime/protocol.ts';
 
 /**
- * Where volatile commands are handled. `replica`: on any node, by the state that it has applied. `owner`: by the owner
- * alone, whose memory holds what they need.
+ * Volatile commands with the node that handles them. `replica`: on any node, by the state that it has applied. `owner`:
+ * by the owner alone, whose memory holds what they need.
  */
 const VOLATILE: Readonly<Record<string, Readonly<Record<string, 'replica' | 'owner'>>>> = {
   user: {
@@ -22,7 +22,7 @@ const VOLATILE: Readonly<Record<string, Readonly<Record<string, 'replica' | 'own
   upload: { findPosition: 'owner' },
 };
 
-/** What a repeat of a command is recognised by: the options of an ask that travel. Observers stay on their node. */
+/** Options by which a repeated command is recognised: those of an ask that travel. Observers stay on their node. */
 export type RepeatOptions = Pick<AskOptions, 'idempotencyKey' | 'fingerprint'>;
 
 /** The answer of another node. `position`: what it had applied of the log by then. */
@@ -39,7 +39,7 @@ export interface Remote {
   remembers(node: number, kind: string, id: string, idempotencyKey: string): Promise<RemoteReply>;
 }
 
-/** What this node knows of the cluster. */
+/** Facts about the cluster that this node knows. */
 export interface Place {
   /** Number of this node. */
   readonly node: number;

@@ -1,4 +1,4 @@
-/** How long a session of an account lives: its end, and which ones a new session pushes out. */
+/** Lifetime of the sessions of an account: their end, and which ones a new session pushes out. */
 import {
   BROWSER_SESSIONS_MAX,
   CONTACT_SYNC_TOKENS_MAX,

@@ -18,7 +18,7 @@ export interface ClaimKey {
   readonly name?: string;
   /** Bits of `KeyFlag.McpAccess`, `KeyFlag.CardDav` and `KeyFlag.NoBrowserLogin`. */
   readonly access: number;
-  /** What the index says of this key now. */
+  /** The current index entry of this key. */
   readonly holder?: KeyOwner;
   /** Names the admin in `by`. */
   readonly origin: Origin;

@@ -66,7 +66,9 @@ export function withoutRequest(apps: readonly AppEntry[], appId: string): AppEnt
 
 type Lists = Pick<UserState, 'apps' | 'appsPlaced' | 'appAccess'>;
 
-/** Who registers an application lets it act for them. One that is there already gets another name or address. */
+/**
+ * A person who registers an application lets it act for them. One that is there already gets another name or address.
+ */
 export function withApp({ apps, appsPlaced, appAccess }: Lists, entry: AppEntry, utcMs: number): Lists {
   const index = apps.findIndex(({ appId }) => appId === entry.appId);
   if (index >= 0) return { apps: apps.with(index, entry), appsPlaced, appAccess };

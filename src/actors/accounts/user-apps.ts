@@ -45,7 +45,7 @@ interface UpsertApp {
   readonly patch: AppPatch;
   /** For a new application. */
   readonly key: SealedKey;
-  /** Of a request with an Idempotency-Key. */
+  /** Key of a request with an Idempotency-Key. */
   readonly request?: RequestKey;
   readonly origin: Origin;
 }

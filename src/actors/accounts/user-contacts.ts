@@ -28,7 +28,10 @@ export type ProfileCommand =
   /** Null: none from now on. */
   | { readonly type: 'setNickname'; readonly nickname: string | null };
 
-/** What the account calls itself: by the state of the node that is asked, so that a list of many accounts asks no other node. */
+/**
+ * Asks for the account's nickname: by the state of the node that is asked, so that a list of many accounts asks no
+ * other node.
+ */
 export interface FindNickname {
   readonly type: 'nickname';
 }

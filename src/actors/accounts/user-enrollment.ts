@@ -21,7 +21,7 @@ import { changingSession, endSessions, sessionsOfKey } from './user-sessions.ts'
 import type { SessionRecord, UsedChallenge, UserEvent, UserState } from './user-types.ts';
 import { type Finding, type Proof, verifyEnrollment } from './verification.ts';
 
-/** What a new key is made of. A passkey's `publicKey` is its credential id, its parts come from the ceremony. */
+/** Data of a new key. A passkey's `publicKey` is its credential id, its parts come from the ceremony. */
 export interface NewKey {
   readonly publicKey: string;
   readonly proven: boolean;
@@ -29,7 +29,7 @@ export interface NewKey {
   readonly name?: string;
   /** Bits of what the key may do from the start; none unless given. */
   readonly access?: number;
-  /** What the index says of this key now. */
+  /** The current index entry of this key. */
   readonly holder?: KeyOwner;
   readonly passkey?: Pick<
     UserKey,
@@ -50,10 +50,10 @@ export interface AddKey {
   readonly name?: string;
   /** False: the key may only use MCP. */
   readonly browserLogin?: boolean;
-  /** What the index says of this key now. */
+  /** The current index entry of this key. */
   readonly holder?: KeyOwner;
   readonly sessionId: string;
-  /** What it answers. A repeat that gets its first reply needs none. */
+  /** The challenge that it answers. A repeat that gets its first reply needs none. */
   readonly challenge?: UsedChallenge;
   readonly origin: Origin;
 }

@@ -17,7 +17,7 @@ import { isActive } from './user-enrollment.ts';
 import { endGrants, type Opening, openSession } from './user-sessions.ts';
 import type { HostGrant, SessionRecord, UsedChallenge, UserState } from './user-types.ts';
 
-/** What a consent says of the host. */
+/** Facts about the host that a consent keeps. */
 export type ConsentedHost = Pick<
   HostGrant,
   'clientKey' | 'kind' | 'name' | 'host' | 'appId' | 'audience' | 'scopes'
@@ -41,7 +41,7 @@ export type GrantCommand =
       readonly codeId: number;
       readonly endsMs: number;
       readonly host: ConsentedHost;
-      /** Of the consent: what ended it took the consent back. */
+      /** Session that gave the consent: what ends the session also revokes the consent. */
       readonly sessionId: string;
       readonly keyId: string | null;
       readonly refreshHash: string;
@@ -50,13 +50,16 @@ export type GrantCommand =
     }
   | {
       readonly type: 'refreshGrant';
-      /** Of the code that opened it. */
+      /** Id of the code that opened it. */
       readonly codeId: number;
       readonly clientKey: string;
       readonly presentedHash: string;
-      /** Of the token that follows from the presented one. */
+      /** Hash of the token that follows from the presented one. */
       readonly nextHash: string;
-      /** Of it and those after it, in their order; a node of a build before version 8 of accounts knows of one alone. */
+      /**
+       * Hashes of that token and those after it, in their order; a node of a build before version 8 of accounts reads
+       * `nextHash` alone.
+       */
       readonly nextHashes?: readonly string[];
       /** Narrower than those of the grant, for this token alone. */
       readonly scopes?: readonly string[];
@@ -75,7 +78,9 @@ export interface IssuedAccess {
   readonly token: string;
   readonly expiresInSeconds: number;
   readonly scopes: readonly string[];
-  /** Of the newest refresh token of the grant; an owner of a build before version 8 of accounts took the next one. */
+  /**
+   * Hash of the newest refresh token of the grant; an owner of a build before version 8 of accounts took the next one.
+   */
   readonly refreshHash?: string;
 }
 

@@ -35,11 +35,11 @@ export interface Login {
   readonly type: 'login';
   /** Key that the index names for `publicKey`. */
   readonly keyId: string;
-  /** Of a software key, or a credential id. */
+  /** Public key of a software key, or a credential id. */
   readonly publicKey: string;
   readonly proof?: Proof;
   readonly assertion?: Assertion;
-  /** What it answers. */
+  /** The challenge that it answers. */
   readonly challenge: UsedChallenge;
   /** Session of the `sid` sent with the login. The login ends it, regardless of its owner. */
   readonly previous?: SessionOwner;
@@ -54,7 +54,7 @@ export interface McpLogin {
   /** Required for McpVerified; checked for McpApp where it is given. */
   readonly proof?: Proof;
   readonly appId: string | null;
-  /** What the index says of the application now. */
+  /** The current index entry of the application. */
   readonly indexEntry?: AppIndexEntry;
   /** Session of the bearer sent with the login: it ends where the same key opened it (spec 5.1). */
   readonly previousId?: string;
@@ -66,7 +66,7 @@ export interface McpLogin {
 interface LoginVerified {
   readonly type: 'loginVerified';
   readonly command: Login | McpLogin;
-  /** Of a valid assertion: use of its credential. */
+  /** For a valid assertion, the use of its credential. */
   readonly result: Finding | CredentialUse | undefined;
 }
 
@@ -209,7 +209,7 @@ function sameKeySession(state: UserState, { previousId, keyId }: McpLogin): stri
   return session?.kind === 'mcp' && session.keyId === keyId ? session.id : undefined;
 }
 
-/** Of the entry that the turn also claims to be unchanged. */
+/** Returns the ticks of the entry that the turn also claims to be unchanged. */
 function entryTicksOf(command: Login | McpLogin): EntryTicks | undefined {
   if (command.type !== 'mcpLogin' || command.appId === null || command.indexEntry === undefined)
     return undefined;

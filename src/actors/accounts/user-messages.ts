@@ -18,7 +18,7 @@ export interface AppSettled {
 export interface AppClosed {
   readonly type: 'appClosed';
   readonly appId: string;
-  /** Of the closing: those that keep no ticks of their entry, and are older, are over too. */
+  /** Tick of the closing: sessions that keep no ticks of their entry, and are older, are over too. */
   readonly tick: string;
   /** Absent in messages that versions before 0.2 wrote: the tick decides. */
   readonly over?: Partial<EntryTicks>;

@@ -30,10 +30,10 @@ export interface AddPasskey {
   readonly type: 'addPasskey';
   readonly offer: PasskeyOffer;
   readonly name?: string;
-  /** What the index says of this credential id now. */
+  /** The current index entry of this credential id. */
   readonly holder?: KeyOwner;
   readonly sessionId: string;
-  /** What it answers. A repeat that gets its first reply needs none. */
+  /** The challenge that it answers. A repeat that gets its first reply needs none. */
   readonly challenge?: UsedChallenge;
   readonly origin: Origin;
 }

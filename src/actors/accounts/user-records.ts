@@ -53,7 +53,7 @@ export function keptKey(key: UserKey, userId: string): UserKey {
   return Object.assign(kept, rest);
 }
 
-/** What the log says of a session: without more, of its opening, which is an entry under the same id. */
+/** Makes the log entry of a session: without more, that of its opening, which is an entry under the same id. */
 export function entryOf(
   session: SessionRecord,
   event: LogEventName,

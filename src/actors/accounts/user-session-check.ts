@@ -38,11 +38,11 @@ export interface AuthenticateSession {
    */
   readonly charge?: { readonly scope: ScopeCode; readonly cost: number } | undefined;
   readonly adminPublicKeys: ReadonlySet<string>;
-  /** Of the account, as the staff keeps it. */
+  /** Role of the account, as the staff keeps it. */
   readonly role?: Role | undefined;
   /** The resource that the token is used at; absent or null: one that takes sessions bound to none. */
   readonly audience?: string | null;
-  /** Of a contact sync token: whom its sender says to be, as it was sent. */
+  /** The user name that the sender of a contact sync token gives, as it was sent. */
   readonly username?: string | undefined;
   /** Other nodes of a cluster count too; absent: they do not. */
   readonly shared?: AccountCounts | undefined;
@@ -66,11 +66,11 @@ export interface CheckedSession {
   readonly touch: boolean;
 }
 
-/** What is remembered of a session that was used. */
+/** Volatile record of a session that was used. */
 interface Use {
   readonly id: string;
   lastMs: number;
-  /** When a write was last asked for. */
+  /** Time at which a write was last asked for, Unix milliseconds. */
   touchedMs: number;
   /** Number of the window that `used` belongs to. */
   window: number;
@@ -160,7 +160,7 @@ export function lastSeen(volatile: UserVolatile, session: SessionRecord): number
   return Math.max(session.lastSeenMs, findById(volatile.uses, session.id)?.lastMs ?? 0);
 }
 
-/** As `contextOf`. A state is never changed, so its context is made once. */
+/** Returns the context of `contextOf`, which is made once because a state is never changed. */
 function knownContextOf(
   state: UserState,
   session: SessionRecord,
@@ -253,7 +253,7 @@ function charged(
 }
 
 interface SessionCharge {
-  /** Of the session and of its user; 0: none. */
+  /** Quota of the session, and that of its user; 0: none. */
   readonly quota: number;
   readonly quotaOfUser: number;
   readonly resetSeconds: number;
@@ -296,7 +296,10 @@ function advanceWindow(volatile: UserVolatile, use: Use, window: number): void {
   volatile.usedByKey = undefined;
 }
 
-/** Who knows only the public key gets McpBasic or McpApp sessions with it: those may not spend what its holder has. */
+/**
+ * A caller who knows only the public key gets McpBasic or McpApp sessions with it: those may not spend the quota of its
+ * holder.
+ */
 function unprovenKeyOf({ publicKey, loginType, proven, grant, keyType }: SessionContext): string | null {
   // A passkey is no name of this scope: a connected host without a software key behind it has a window of its own.
   const isSoftware = keyType === 'UserKey' || keyType === 'PasswordKey';

@@ -70,11 +70,11 @@ interface NewSession {
   readonly appId: string | null;
   /** The login carried a signature that is good; kept where the login type does not say it. */
   readonly signed?: boolean;
-  /** Of a connected host. */
+  /** Id of the grant, for a connected host. */
   readonly grantId?: string;
-  /** Of a contact sync token. */
+  /** Name of the device, for a contact sync token. */
   readonly name?: string;
-  /** Of an `McpApp` login: the entry it comes in by. */
+  /** Entry that opened an `McpApp` login. */
   readonly entry?: EntryTicks | undefined;
   readonly origin: Origin;
   /** A session of this user that the new one replaces: its `sid` was sent with the login. */
@@ -287,8 +287,8 @@ function unscheduled(): Change {
 }
 
 /**
- * Who changes a key: the session of the owner, or null for an admin, who has none of this account. The route has judged
- * the admin's own.
+ * Returns the session that changes a key: that of the owner, or null for an admin, who has none of this account. The
+ * route has judged the admin's own.
  */
 export function changerOf(
   state: UserState,

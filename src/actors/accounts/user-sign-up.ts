@@ -28,7 +28,7 @@ export type SignUp = Evidence & {
   readonly name?: string;
   /** `user.id` that the registration options announced. */
   readonly handle: string;
-  /** What it answers. The id of the account is derived from it, so it creates one at most. */
+  /** The challenge that it answers. The id of the account is derived from it, so it creates one at most. */
   readonly challenge: UsedChallenge;
   readonly holder?: KeyOwner;
   readonly origin: Origin;
@@ -37,7 +37,7 @@ export type SignUp = Evidence & {
 interface SignUpVerified {
   readonly type: 'signUpVerified';
   readonly command: SignUp;
-  /** Of a passkey: the result of the ceremony. */
+  /** Result of the ceremony, for a passkey. */
   readonly result: Finding | EnrolledCredential | undefined;
 }
 

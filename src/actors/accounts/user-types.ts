@@ -18,13 +18,13 @@ export interface SessionRecord {
   readonly loginType: LoginType | null;
   readonly keyId: string | null;
   readonly appId: string | null;
-  /** Of an `McpApp` login alone, and only when it was signed: sessions from before this was written proved nothing. */
+  /** Set for an `McpApp` login that was signed: sessions from before this was written proved nothing. */
   readonly signed?: true;
-  /** Of an `McpApp` login alone: the entry it came in by. Sessions from before this was written have none. */
+  /** Entry that opened an `McpApp` login. Sessions from before this was written have none. */
   readonly entry?: EntryTicks;
-  /** Of a session of a connected host alone: the grant that it lives with. */
+  /** Grant that the session of a connected host lives with. */
   readonly grantId?: string;
-  /** Of a contact sync token alone: what its owner calls the device. */
+  /** Name of the device of a contact sync token, by its owner. */
   readonly name?: string;
   /** SHA-256 of the token, base64url. */
   readonly hash: string;
@@ -54,7 +54,7 @@ export interface AppAccess {
   readonly grantedMs: number;
   /** The user registered it, allowed it, or let a key log in for it: only the first two allow webhooks. */
   readonly source: 'registration' | 'consent' | 'login';
-  /** When the user took the access back; null while it stands. */
+  /** Time at which the user took the access back, Unix milliseconds; null while it stands. */
   readonly revokedMs: number | null;
 }
 
@@ -87,7 +87,7 @@ export interface HostGrant {
   readonly formers: readonly FormerToken[];
 }
 
-/** What is left of an account that its person removed: modules that are notified of it. */
+/** Remainder of an account that its person removed: modules that are notified of it. */
 export interface Removal {
   readonly utcMs: number;
   /** Names of modules that have not confirmed it; null before the first try. */
@@ -103,7 +103,7 @@ export interface UserState {
   /** 32 random bytes in base64url: `user.id` of the authenticators, the same for the life of the account. */
   readonly handle: string;
   readonly blocked: boolean;
-  /** What the person wants to be called. */
+  /** Name that the person chose; null: none. */
   readonly nickname: string | null;
   /** Addresses that one-time codes log in from, in the order of their adding. */
   readonly contacts: readonly Contact[];
@@ -123,9 +123,9 @@ export interface UserState {
   readonly hostGrants: readonly HostGrant[];
   /** Credentials for other MCP servers. */
   readonly upstreams: UpstreamAccounts | null;
-  /** Of an account that was removed; its id opens no other one. */
+  /** The removal of an account; its id opens no other one. */
   readonly removal: Removal | null;
-  /** When the timer that clears expired sessions is due; null without one. */
+  /** Time of the timer that clears expired sessions, Unix milliseconds; null without one. */
   readonly sweepDueMs: number | null;
 }
 
@@ -140,7 +140,7 @@ export type UserEvent =
       readonly handle: string;
       readonly contact?: Contact;
     }
-  /** Of version 1 alone: a contact of an account that was there already. */
+  /** Written by version 1 alone: a contact of an account that was there already. */
   | { readonly type: 'contactLinked'; readonly contact: Contact }
   | { readonly type: 'contactAdded'; readonly contact: Contact }
   | { readonly type: 'contactRemoved'; readonly contact: Contact }

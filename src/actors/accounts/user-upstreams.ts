@@ -66,7 +66,7 @@ export interface FindUpstreamCredential {
   readonly server: string;
 }
 
-/** What a call needs. */
+/** Fields of a credential that a call needs. */
 export type CallCredential = Pick<
   UpstreamCredential,
   'url' | 'kind' | 'sealed' | 'connectedMs' | 'expiresMs' | 'canRefresh'

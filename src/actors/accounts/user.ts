@@ -135,7 +135,7 @@ type UserCommand =
 type UserQuery =
   /** `AccountView`. */
   | { readonly type: 'account' }
-  /** What the person decided about an application: `AppAccess`, or undefined. */
+  /** The person's decision about an application: `AppAccess`, or undefined. */
   | { readonly type: 'appAccess'; readonly appId: string }
   /** The API key of the application that was registered with this Idempotency-Key: `SealedKey`, for an hour. */
   | { readonly type: 'issuedKey'; readonly key: string }

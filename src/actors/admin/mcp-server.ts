@@ -33,7 +33,7 @@ interface McpServerState {
   readonly proposed: Readonly<Record<string, Proposal>>;
 }
 
-/** What is known of a definition that the server lists now. */
+/** State of a definition that the server lists now. */
 export type DefinitionState = 'approved' | 'new' | 'changed' | 'hidden';
 
 /** The reply to `see`. */
@@ -57,7 +57,7 @@ interface KeepTools {
   readonly type: 'keep';
   readonly names: readonly string[];
 }
-/** Who decided: `by` is the user id of an admin, null for the command on the machine. Goes to the audit log. */
+/** The admin who decided: `by` is the user id, null for the command on the machine. Goes to the audit log. */
 export interface JudgeOrigin {
   readonly by: string | null;
   readonly from: { readonly address: string } | { readonly uid: number };

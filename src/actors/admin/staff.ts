@@ -1,4 +1,7 @@
-/** Who works in the admin panel: roles by account; one actor in all. Keys of the configuration stand beside it. */
+/**
+ * Roles of the people who work in the admin panel, by account; one actor in all. Keys of the configuration stand beside
+ * it.
+ */
 import { ROLES, type Role } from '../../domain/roles.ts';
 import { defineActor, type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';
 import type { Protocol } from '../runtime/protocol.ts';

@@ -1,7 +1,7 @@
 /**
- * What the index `appId` says of an application: who owns it, whether it takes McpApp sessions, whose they may be. The
- * login and every later request read it there, so that closing an application ends its sessions at once, wherever they
- * are kept. Only the app actor writes it.
+ * Entries of the index `appId`: owner of the application, McpApp sessions, and the accounts that may have them. Logins
+ * and later requests read it, so closing an application ends its sessions at once, on every node. Only the app actor
+ * writes it.
  */
 
 /** Names an entry. A session or grant keeps those that it came in by, and lives while they stay (decision 0205). */
@@ -57,7 +57,7 @@ export function mayOpenSession(indexEntry: AppIndexEntry | undefined, caller: In
   return caller.userId === indexEntry.ownerId || isExplicit(indexEntry, caller);
 }
 
-/** What a session or grant that is opened now keeps; undefined while the application is closed. */
+/** Returns the ticks that a session or grant keeps which is opened now; undefined while the application is closed. */
 export function ticksOf({ openedTick, keyTick }: AppIndexEntry): EntryTicks | undefined {
   return openedTick === null ? undefined : { openedTick, keyTick };
 }

@@ -1,4 +1,7 @@
-/** What admins decide of an application: approval, McpApp logins, the explicit key; and the sessions that end with it. */
+/**
+ * Decisions of admins about an application: approval, McpApp logins, the explicit key; and the sessions that end with
+ * it.
+ */
 
 import { type AppView, GATEWAY_OWNER_ID } from '../../domain/apps.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';

@@ -1,4 +1,4 @@
-/** What a turn of the app actor sends: messages to accounts, audit records. Secrets are in none of them. */
+/** Messages and audit records of a turn of the app actor. Secrets are in none of them. */
 import { GATEWAY_OWNER_ID } from '../../domain/apps.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { WebhookNotice } from '../../domain/webhooks/types.ts';
@@ -12,12 +12,12 @@ export function toUser(userId: string, command: AppNotice): Message {
   return messageTo(USER, userId, command);
 }
 
-/** To itself: the owner is to be notified. */
+/** Message to itself: the owner is to be notified. */
 export function notice({ id }: Pick<AppState, 'id'>, notice: WebhookNotice): Message {
   return messageTo(APP, id, { type: 'tell', notice });
 }
 
-/** What the owner and the application learn when an admin, or a change of redirect URIs, decided anew. */
+/** Notices to the owner and the application when an admin, or a change of redirect URIs, decided anew. */
 export function approvalNotices(before: AppState, after: AppState): Message[] {
   const { id: appId, ownerId, name, approved, disabled } = after;
   if (ownerId === GATEWAY_OWNER_ID || (before.approved === approved && before.disabled === disabled))

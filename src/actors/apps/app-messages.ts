@@ -34,7 +34,7 @@ export interface JoinApp {
   readonly userId: string;
 }
 
-/** To itself: the owner is to be notified. */
+/** Message to itself: the owner is to be notified. */
 export interface TellOwner {
   readonly type: 'tell';
   readonly notice: WebhookNotice;

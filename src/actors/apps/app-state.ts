@@ -23,9 +23,9 @@ import { type DeliveryState, evolveDelivery, initialDelivery, statusOf } from '.
 
 export interface AppState extends Omit<AppView, 'keys' | 'webhook'> {
   readonly phase: 'none' | 'registered' | 'removed';
-  /** When it last began to take McpApp sessions; null while it takes none. */
+  /** Tick at which it last began to take McpApp sessions; null while it takes none. */
   readonly openedTick: string | null;
-  /** When the explicit key was last changed; '0' before. */
+  /** Tick at which the explicit key was last changed; '0' before. */
   readonly keyTick: string;
   /** The newest first, at most two: one more lives on for a while after a rotation. */
   readonly keys: readonly AppKey[];
@@ -34,7 +34,7 @@ export interface AppState extends Omit<AppView, 'keys' | 'webhook'> {
   readonly delivery: DeliveryState;
 }
 
-/** What admins decide. */
+/** Flags that admins decide. */
 export interface AppFlags {
   readonly approved: boolean;
   readonly mcpEnabled: boolean;
@@ -46,7 +46,7 @@ interface KeyRotated {
   readonly type: 'keyRotated';
   readonly key: SealedKey;
   readonly utcMs: number;
-  /** Of versions before 3: the new key was sent at once, and the former one signed beside it. */
+  /** Written by versions before 3: the new key was sent at once, and the former one signed beside it. */
   readonly signsOnly?: true;
 }
 
@@ -165,7 +165,7 @@ function evolveCounted(state: AppState, event: DeliveryEvent): AppState {
   }
 }
 
-/** What deliveries need to know of an application. */
+/** Facts about an application that deliveries need. */
 export interface WebhookView {
   readonly appId: string;
   readonly ownerId: string;

@@ -157,7 +157,7 @@ function lastOf({ sequences }: OpenDelivery): number {
   return last;
 }
 
-/** What the owner learns of an attempt: changes of the state and parked events, not every failure. */
+/** Returns the notices to the owner about an attempt: changes of the state and parked events, not every failure. */
 export function noticesOf(
   state: AppState,
   after: DeliveryState,

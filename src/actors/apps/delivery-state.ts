@@ -121,7 +121,7 @@ function delivered(
   const calm = state.state === 'active' && state.failures === null;
   const next = { ...state, ...(calm ? {} : recovered(utcMs)), ...search, step: 0, rejections: 0, open: null };
   if (cursor !== null) return { ...next, cursor, behind };
-  // What the receiver took in the end is no longer parked.
+  // An event that the receiver took in the end is no longer parked.
   const sent = new Set(state.open?.sequences ?? []);
   return {
     ...next,

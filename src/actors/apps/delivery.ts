@@ -82,7 +82,7 @@ interface NoticeTried {
   readonly type: 'told';
 }
 
-/** What the worker of deliveries asks for. Each is answered with the webhook, null when it is over. */
+/** Commands of the delivery worker. Each is answered with the webhook, null when it is over. */
 export type WorkerCommand =
   | OpenDeliveryCommand
   | SettleDelivery

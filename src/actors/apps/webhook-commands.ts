@@ -1,4 +1,4 @@
-/** What the owner does with a webhook: have deliveries repeated, put a disabled one back to work. */
+/** Commands of the owner for a webhook: repeat deliveries, enable a disabled webhook again. */
 import type { AppView } from '../../domain/apps.ts';
 import { BATCH_EVENTS_MAX, RESENDS_MAX, type Resend } from '../../domain/webhooks/types.ts';
 import type { Origin } from '../change.ts';

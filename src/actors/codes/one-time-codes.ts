@@ -63,7 +63,7 @@ type CodeCommand = IssueCode | RedeemCode | CodeCompared | ForgetContacts;
 interface CodeCompared {
   readonly type: 'codeCompared';
   readonly command: RedeemCode;
-  /** Which of the code's tries it was: others may have come in while it was compared. */
+  /** Number of this try: others may have come in while the code was compared. */
   readonly attempt: number;
   readonly result: PortResult<boolean>;
 }
@@ -173,7 +173,7 @@ function waitOf(state: OneTimeCodesState, command: IssueCode, { nowMs, settings 
   );
 }
 
-/** Until so many of the hour's sendings have left the window that one more fits. */
+/** Returns the milliseconds until so many of the hour's sendings have left the window that one more fits. */
 function capWait(sendings: readonly { readonly utcMs: number }[], max: number, nowMs: number): number {
   const leaving = sendings.at(-max);
   return sendings.length < max || leaving === undefined ? 0 : leaving.utcMs + HOUR_MS - nowMs;

@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS, SECOND_MS } from '../../domain/time.ts';
 
 /** Digits of new codes. */
 export const CODE_DIGITS = 8;
-/** Of codes from before there were eight: their records do not say how many. */
+/** Digits of codes from before there were eight: their records do not say how many. */
 export const FORMER_CODE_DIGITS = 6;
 export const CODE_LIFE_MS = 300 * SECOND_MS;
 export const CODE_TRIES_MAX = 5;
@@ -20,7 +20,7 @@ export interface OpenCode {
   readonly address: string;
   /** 32 random bytes, base64url, of which the code is derived. */
   readonly seed: string;
-  /** How many digits the code has; absent: `FORMER_CODE_DIGITS`. */
+  /** Number of digits of the code; absent: `FORMER_CODE_DIGITS`. */
   readonly digits?: number;
   /** Session of the browser that asked; null without one. */
   readonly sessionId: string | null;
@@ -51,7 +51,7 @@ export function initialCodes(): OneTimeCodesState {
 
 export interface OneTimeCodesState {
   readonly open: readonly OpenCode[];
-  /** Of the last hour, the oldest first. */
+  /** Codes sent in the last hour, the oldest first. */
   readonly sendings: readonly SentCode[];
   /** Days since 1970, UTC. */
   readonly day: number;

@@ -14,7 +14,7 @@ import { rowOf } from './row.ts';
 /** Events that wait for their turn, of all modules together: in the usual half second, 100,000 a second. */
 export const WAITING_MAX = 50_000;
 const WAITING_MAX_BYTES = 64 * 1024 * 1024;
-/** What one module may take of that: a flood of one leaves room for the others. */
+/** Part of that which one module may take: a flood of one leaves room for the others. */
 export const MODULE_SHARE = 0.5;
 /** Events released or read in one turn of the event loop. */
 const SLICE = 500;
@@ -28,7 +28,7 @@ export interface Intake {
   readonly duplicates: number;
 }
 
-/** Where and when it waits is known once it is written. */
+/** An event that waits; its position and time are known once it is written. */
 interface Waiter extends Waiting {
   readonly module: string;
   readonly row: Packed;
@@ -39,7 +39,10 @@ interface Waiter extends Waiting {
 
 interface EventInboxOptions
   extends Pick<EventLogOptions, 'administration' | 'settings' | 'clock' | 'schedule' | 'ownership'> {
-  /** Of a cluster, the lease of this node runs. Without it a write would wait for the database, and its clock may be wrong. */
+  /**
+   * True while the lease of this node in a cluster runs. Without it a write would wait for the database, and its clock
+   * may be wrong.
+   */
   readonly admits?: (() => boolean) | undefined;
 }
 
@@ -54,7 +57,7 @@ export class EventInbox {
   readonly #waiters = new Map<number, Waiter>();
   /** The same in the order of their release; only at the owner of the log. */
   #window: ReorderWindow<Waiter> | undefined;
-  /** Of events that this process is writing, by identity: spares reading their rows. */
+  /** Events that this process is writing, by identity: spares reading their rows. */
   readonly #drafts = new Map<string, Waiter>();
   /** The highest tick that went into the log, by module, since this node releases. */
   readonly #highest = new Map<string, bigint>();
@@ -154,7 +157,7 @@ export class EventInbox {
     }
   }
 
-  /** Until they are written they count among those that wait. */
+  /** Events count among those that wait while they are being written. */
   #draft(events: readonly IncomingEvent[]) {
     const { administration, clock } = this.#options;
     const { journal } = administration;

@@ -27,11 +27,11 @@ export interface EventLogOptions {
   readonly schedule: Schedule;
   /** A fresh name of a log: letters and digits, never the same twice. */
   readonly newEpoch: () => string;
-  /** Of a cluster: the present life of its log. */
+  /** Id of the present life of a cluster's log. */
   readonly logId?: string | undefined;
   /** Bytes that the log may take; `LOG_MAX_BYTES` unless given. */
   readonly bytesMax?: number;
-  /** Whether this node releases and removes events; it does unless given. */
+  /** Decides if this node releases and removes events; it does unless given. */
   readonly ownership?: Ownership;
 }
 

@@ -4,7 +4,7 @@
  * modules are.
  */
 
-/** What the window needs to know of an event. */
+/** Facts about an event that the window needs. */
 export interface Waiting {
   readonly tick: bigint;
   /** Rises with every event: the order of equal ticks. */

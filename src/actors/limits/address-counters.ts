@@ -1,7 +1,7 @@
 /**
- * How often each address was counted in one window. Every request asks twice, and among many addresses what a question
- * costs is the memory it touches: a Map reads the text of the key, its bucket and its entry, each a miss of the caches
- * (docs/optimizations.md). IPv4 addresses lie as pairs of numbers in one flat table; all other texts are in a Map.
+ * Counts requests by address in one window. Every request asks twice, and the cost of a question is the memory it
+ * touches: a Map misses the caches three times (docs/optimizations.md). IPv4 addresses are pairs of numbers in one flat
+ * table; others are in a Map.
  */
 import { randomInt } from 'node:crypto';
 
@@ -22,7 +22,7 @@ export class AddressCounters {
   /** Slots of two: the address, and its count plus one. 0 there: the slot is free. A power of two of them. */
   #slots = new Uint32Array(2 * FIRST_SLOTS);
   #taken = 0;
-  /** Where the last question ended: a request asks and then counts. */
+  /** Slot at which the last question ended: a request asks and then counts. */
   #at = 0;
   #others: Map<string, number> | undefined;
 

@@ -5,11 +5,11 @@
  */
 import { SECOND_MS } from '../../domain/time.ts';
 
-/** How long a share lasts at most before the next one is handed out. */
+/** Milliseconds that a share lasts at most before the next one is handed out. */
 export const TURN_MS = 100;
-/** What idle time may save up, so that the quota holds for short transfers too. */
+/** Milliseconds of quota that idle time may save up, so that the quota holds for short transfers too. */
 const IDLE_SAVINGS_MS = TURN_MS;
-/** While a stream is present: a late turn hands out later what the earlier one did not. */
+/** Milliseconds of quota saved while a stream is present: a late turn hands out later what the earlier one did not. */
 const SAVINGS_MS = SECOND_MS;
 /** A stream that used less than its share is given so many times what it used; one that owes has no such bound. */
 const ROOM_FACTOR = 2;
@@ -25,7 +25,7 @@ interface Account {
   readonly person: Person;
   /** Bytes that were passed on and are not paid. */
   owedBytes: number;
-  /** What is left of its share of the present turn. */
+  /** Bytes left of its share of the present turn. */
   creditBytes: number;
   /** Charged since the last turn. */
   usedBytes: number;
@@ -34,7 +34,7 @@ interface Account {
 interface Person {
   readonly name: string;
   readonly accounts: Set<Account>;
-  /** Of the last turn. */
+  /** Share in the last turn. */
   shareBytes: number;
 }
 
@@ -75,7 +75,7 @@ export class FairBucket {
     this.#accounts.set(debtor, account);
   }
 
-  /** What it owes is forgotten: the others get its share from now on. */
+  /** Forgets the debt of a stream that leaves: the others get its share from now on. */
   leave(debtor: Debtor, nowMs: number): void {
     this.#refill(nowMs);
     const account = this.#accounts.get(debtor);
@@ -133,7 +133,7 @@ export class FairBucket {
     return clear;
   }
 
-  /** What is given to the streams now; 0: they are not limited. */
+  /** Quota of all streams now; 0: they are not limited. */
   get bytesPerSecond(): number {
     return this.#bytesPerSecond();
   }
@@ -172,7 +172,10 @@ export class FairBucket {
     return owing.map(({ debtor }) => debtor);
   }
 
-  /** What the streams of a person want, and what of their unused shares stays with the person, one share at most. */
+  /**
+   * Sums up the wants of a person's streams, and the part of their unused shares that stays with the person, one share
+   * at most.
+   */
   #collect(person: Person): Sharer {
     const accounts = [...person.accounts];
     const wants = accounts.map(({ owedBytes, usedBytes }) =>
@@ -212,7 +215,7 @@ export class FairBucket {
 
 interface Sharer {
   readonly person: Person;
-  /** Of each of its streams, in order. */
+  /** Want of each of its streams, in order. */
   readonly wants: readonly number[];
   readonly keptBytes: number;
 }

@@ -37,12 +37,12 @@ const LIMIT_NAMES = Object.keys(WINDOWS) as LimitName[];
 /** Counts of one limit and window: key, count, key, count and so on. */
 type CountGroup = [limit: string, windowSeconds: number, window: number, ...counts: (string | number)[]];
 
-/** What a node says to the others. */
+/** Message of a node to the others. */
 export interface LimitReport {
   /** Everything of callers with a stream is said anew. */
   readonly isWhole: boolean;
   readonly counts: readonly CountGroup[];
-  /** As `SharedBandwidth.report`. */
+  /** Report of `SharedBandwidth.report`. */
   readonly bandwidth: readonly (string | number)[];
 }
 
@@ -53,7 +53,7 @@ export class LimitExchange implements CountsHost {
   onDue: () => void = () => undefined;
   #nodes: ReadonlySet<number> = new Set();
   #due: OwnCount[] = [];
-  /** What an earlier process of this node said may be known still. */
+  /** True at the start: others may still know what an earlier process of this node said. */
   #isWhole = true;
   #leftOut = 0;
 
@@ -104,7 +104,7 @@ export class LimitExchange implements CountsHost {
     this.onDue();
   }
 
-  /** What is to be said now. */
+  /** Returns the report that is due now. */
   report(): LimitReport {
     const groups = new Map<string, CountGroup>();
     let [taken, said] = [0, 0];
@@ -127,7 +127,7 @@ export class LimitExchange implements CountsHost {
     return { isWhole, counts: [...groups.values()], bandwidth: this.bandwidth.report(isWhole) };
   }
 
-  /** What a process of another node says. Limits that only a newer program has are passed over. */
+  /** Takes the report of a process of another node. Limits that only a newer program has are passed over. */
   take(node: number, process: string, { isWhole, counts, bandwidth }: LimitReport, nowMs: number): void {
     for (const [name, seconds, window, ...said] of counts) {
       if (!Object.hasOwn(this.counts, name)) continue;

@@ -23,7 +23,7 @@ export function countDecision(counters: ScopeCounters, left: number, limit: numb
   else counters.allowed += 1;
 }
 
-/** Of the scopes by their letters, and of what is counted beside them. */
+/** Counters of the scopes by their letters, and of other limits beside them. */
 export type LimiterCounters = Record<
   ScopeCode | 'provenKey' | 'unknownKey' | 'keyProof' | 'signUp',
   ScopeCounters

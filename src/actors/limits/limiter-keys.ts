@@ -1,4 +1,7 @@
-/** What the limiter counts by: networks of addresses, shared counters when keys run out, connections that were opened. */
+/**
+ * Keys that the limiter counts by: networks of addresses, shared counters when keys run out, connections that were
+ * opened.
+ */
 import { SILENT_LIFE_SECONDS } from '../../domain/limits/bounds.ts';
 import { type Network, networksOf } from '../../domain/limits/networks.ts';
 import { AddressCounters, ipv4Bits, NO_IPV4 } from './address-counters.ts';
@@ -35,7 +38,7 @@ export class CallerNetworks {
     return this.wideOf(address) ?? [{ name: address, shares: 1 }];
   }
 
-  /** What one caller usually holds: an IPv4 address, a /64. */
+  /** Returns the network that one caller usually holds: an IPv4 address, a /64. */
   narrowestOf(address: string): string {
     return this.wideOf(address)?.[0]?.name ?? address;
   }

@@ -43,7 +43,7 @@ interface LimiterOptions {
   readonly exchange?: LimitExchange | undefined;
 }
 
-/** Of a public key. */
+/** Result for a public key. */
 interface KeyQuotaResult extends QuotaResult {
   /** Others use the key up: the caller is let through if a signature proves that it holds it (`settleProof`). */
   readonly needsProof?: true;
@@ -57,7 +57,7 @@ export class Limiter {
   readonly #exchange: LimitExchange | undefined;
   readonly #networks = new CallerNetworks();
   readonly #opens: ConnectionOpens;
-  /** What is counted by network outside the scopes. */
+  /** Budgets of networks outside the scopes. */
   readonly budgets: Budgets;
   readonly #counters = countersOfAll();
   #window = -1;
@@ -253,7 +253,7 @@ export class Limiter {
     return Math.max(shares, this.#opens.of(network));
   }
 
-  /** Until the window ends: before its end, so at least 1. */
+  /** Seconds until the window ends: before its end, so at least 1. */
   #secondsLeft(nowMs: number): number {
     return Math.ceil((this.#endMs - Math.max(nowMs, this.#startMs)) / SECOND_MS);
   }

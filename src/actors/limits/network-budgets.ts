@@ -1,6 +1,6 @@
 /**
- * What one network may do in a fixed window outside the scopes of requests: fail with unknown keys, have
- * signatures checked, create accounts. Volatile, bounded, on the main thread, as the limiter is.
+ * Budgets of one network in a fixed window outside the scopes of requests: failures with unknown keys, checks of
+ * signatures, new accounts. Volatile, bounded, on the main thread, as the limiter is.
  */
 import type { Network } from '../../domain/limits/networks.ts';
 import { type QuotaResult, secondsToReset, windowIndex } from '../../domain/limits/quotas.ts';
@@ -12,13 +12,13 @@ import { type CallerNetworks, sharedKey } from './limiter-keys.ts';
 import { type SharedCounts, SharedWindow } from './shared-counts.ts';
 
 interface NetworkBudgetOptions {
-  /** As the limiter has it. */
+  /** Clock of the limiter. */
   readonly clock: Clock;
   /** Windows start at Unix multiples of it: those of 86,400 s are days in UTC. */
   readonly windowSeconds: number;
-  /** Of one share, asked at every use; 0: no budget. */
+  /** Budget of one share, asked for at every use; 0: no budget. */
   readonly perShare: () => number;
-  /** Of all networks together. */
+  /** Budget of all networks together. */
   readonly inAll?: number;
   /** Networks that are counted one by one; further ones share counters. */
   readonly keysMax: number;

@@ -48,7 +48,7 @@ export class SharedBandwidth {
     this.#host.due();
   }
 
-  /** What is to be said now, or all that there is: key, callers, key, callers and so on. */
+  /** Returns the changes that are due, or everything: key, callers, key, callers and so on. */
   report(isWhole: boolean): (string | number)[] {
     if (isWhole) for (const key of this.#own.keys()) this.#due.add(key);
     const said = [...this.#due].flatMap((key) => [key, this.#own.get(key) ?? 0]);
@@ -69,7 +69,7 @@ export class SharedBandwidth {
     }
   }
 
-  /** What this node said before is void: it says all of it anew. */
+  /** Discards what this node said before: it says all of it anew. */
   forget(node: number): void {
     this.#others.delete(node);
   }

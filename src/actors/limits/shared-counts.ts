@@ -1,5 +1,5 @@
 /**
- * What the nodes of a cluster counted for the keys of one limit (decision 0325). A node says its counts of keys that come
+ * Counts of the nodes of a cluster for the keys of one limit (decision 0325). A node says its counts of keys that come
  * near their quota; a verdict adds what others said to what it counted itself. Volatile: a window's counts end with it.
  */
 import { windowIndex } from '../../domain/limits/quotas.ts';
@@ -29,7 +29,7 @@ interface ProcessCounts {
   readonly said: readonly (string | number)[];
 }
 
-/** What the limits of one node have in common. */
+/** Facts that all limits of one node share. */
 export interface CountsHost {
   /** Nodes that are in, this one included. */
   readonly nodes: number;
@@ -39,7 +39,7 @@ export interface CountsHost {
   leftOut(): void;
 }
 
-/** What other processes counted in one window. */
+/** Counts of other processes in one window. */
 class OthersWindow {
   readonly window: number;
   readonly sums = new Map<string, number>();
@@ -72,10 +72,10 @@ export class SharedCounts {
   #window = -1;
   #seconds = 0;
   #own = new Map<string, OwnCount>();
-  /** Of the window before, which a node whose clock is behind is still in. */
+  /** Counts of the window before, which a node whose clock is behind is still in. */
   #ended = new Map<string, OwnCount>();
   #others = new OthersWindow(-1);
-  /** Of a node whose clock is ahead. */
+  /** Counts of a node whose clock is ahead. */
   #next: OthersWindow | undefined;
 
   /** `windowSeconds` is asked when a window ends. */
@@ -85,7 +85,10 @@ export class SharedCounts {
     this.#host = host;
   }
 
-  /** What others have said of the key in this window, whose number follows from the length of the windows. */
+  /**
+   * Returns the count that others reported for the key in this window, whose number follows from the length of the
+   * windows.
+   */
   others(key: string, window: number): number {
     if (window !== this.#window && !this.#moveTo(window)) return 0;
     const { sums } = this.#others;

@@ -19,7 +19,7 @@ interface KeyUse {
 interface KeyCharge {
   /** After the charge; negative: refused, and nothing was counted. */
   readonly left: number;
-  /** What the caller's own network has left after it, whatever others used. */
+  /** Budget that the caller's own network has left after it, whatever others used. */
   readonly ownLeft: number;
 }
 
@@ -75,7 +75,7 @@ export class KeyWindow {
   }
 }
 
-/** Of a key and a network, among the names of keys. */
+/** Names a pair of key and network, among the names of keys. */
 function nameOf(publicKey: string, network: string): string {
   return `${publicKey} ${network}`;
 }

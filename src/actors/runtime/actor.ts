@@ -22,7 +22,7 @@ export interface Turn {
   randomBytes(length: number): Uint8Array;
 }
 
-/** What a query may know beside the state: the node that answers it has its own clock and settings. */
+/** Context of a query beside the state: the node that answers it has its own clock and settings. */
 export type QueryView = Pick<Turn, 'nowMs' | 'settings'>;
 
 /** An expected failure: nothing is written, the caller gets the row. */
@@ -30,7 +30,7 @@ export interface Refusal {
   readonly refuse: ErrorName;
   readonly detail?: string;
   readonly retryAfterSeconds?: number;
-  /** Of a limit: see `GatewayError`. */
+  /** Scope of a limit: see `GatewayError`. */
   readonly scope?: ScopeCode;
 }
 
@@ -92,12 +92,12 @@ export interface AuditRecord {
   readonly event: AuditEvent;
   readonly userId: string | null;
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
-  /** Of a cluster, the node that a record of no turn comes from. */
+  /** In a cluster, the node that a record of no turn comes from. */
   readonly node?: string;
 }
 
 /**
- * What a turn does. `FollowUp`: commands that come back to this actor, of a timer or as the result of `next`.
+ * Effects of a turn. `FollowUp`: commands that come back to this actor, of a timer or as the result of `next`.
  * `Answered`: replies to earlier commands.
  */
 export interface Outcome<Event, Reply = null, FollowUp extends Typed = never, Answered = never> {
@@ -179,7 +179,7 @@ export type AnyKind = ActorKind<unknown, Typed, unknown, Typed, unknown, AnyProt
 /** A kind that takes the commands of `P`. */
 export type KindOf<P extends AnyProtocol> = AnyKind & { readonly protocol?: P };
 
-/** What a turn of this kind may do. */
+/** Outcomes that a turn of this kind may have. */
 type OutcomeOf<Event, P extends AnyProtocol, Reply> = Outcome<
   Event,
   Reply,

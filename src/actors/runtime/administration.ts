@@ -31,7 +31,7 @@ import type { Wiring } from './wiring.ts';
 
 /** Records read and removed at a time: some 20 ms of the disk's thread. */
 const AUDIT_BATCH_ROWS = 1_000;
-/** Of a cluster, the owner of this home trims the records that all nodes have. */
+/** In a cluster, the owner of this home trims the records that all nodes have. */
 const AUDIT_HOME = ['auditLog', 'all'] as const;
 
 export class Administration {
@@ -93,7 +93,7 @@ export class Administration {
     return this.journal.ids(kind, afterId, limit, descending);
   }
 
-  /** Of a caller without an account: recorded within the budget of the minute, else counted. */
+  /** Records the refusal of a caller without an account within the budget of the minute, else counts it. */
   auditRefusal(record: AuditRecord, caller: string): void {
     const max = this.#wiring.context.settings.get('AnonymousRefusalsPerMinute');
     this.auditLeftOut(record.utcMs);
@@ -133,7 +133,7 @@ export class Administration {
     return this.write([{ op: 'auditTrim', ring, rows, ...ofCluster }], 0, homeOf(...AUDIT_HOME));
   }
 
-  /** Of the oldest records of a ring, how many may go: the newest of the log stays, positions count on from it. */
+  /** Counts the oldest records of a ring that may go: the newest of the log stays, positions count on from it. */
   #rowsBefore(ring: StoredRing, beforeMs: number): number {
     const rings = isNodeRing(ring) ? NODE_RINGS : SHARED_RINGS;
     const newest = this.journal.auditBefore(Number.MAX_SAFE_INTEGER, 1, rings)[0]?.seq ?? 0;

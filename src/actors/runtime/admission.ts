@@ -1,5 +1,5 @@
 /**
- * Who gets in. Owns the bounds that a command meets before a turn sees it, in their order, and the counts of what
+ * Admits commands. Owns the bounds that a command meets before a turn sees it, in their order, and the counts of what
  * was refused at each: a 503 is never silent.
  */
 

@@ -1,18 +1,18 @@
-/** What the runtime knows of the cluster that its node is a member of. Types only; log/ has what is behind them. */
+/** The cluster as the runtime of a member sees it. Types only; log/ has what is behind them. */
 
 import type { Ownership } from './ownership.ts';
 import type { ReplicaListener } from './replication/replica.ts';
 
 /** Newest ids of the nodes: a later turn of an actor has higher ids, whichever node it is at. */
 export interface NewestIds {
-  /** Of the rows that are applied here. */
+  /** Newest id of the rows that are applied here. */
   readonly applied: bigint;
-  /** Of this node; its next row says so. */
+  /** Newest id of this node; its next row says so. */
   given: bigint;
 }
 
 export interface ClusterView extends Ownership {
-  /** As far as this node has applied the log. */
+  /** True if this node owns the actor, by the rows of the log that it has applied. */
   owns(kind: string, id: string): boolean;
   /** It has partitions of its own, as far as this node has applied the log. */
   readonly isMember: boolean;
@@ -25,6 +25,6 @@ export interface ClusterView extends Ownership {
   reached(position: number, run: () => void): void;
   /** Has every other member applied the position, or is it out? */
   isReached(position: number): boolean;
-  /** Who hears of rows that are applied here, from now on. */
+  /** Calls the listener for rows that are applied here, from now on. */
   follow(listener: ReplicaListener): void;
 }

@@ -9,7 +9,7 @@ export interface Waiter {
   readonly observer?: Pick<AskObserver, 'gated' | 'writing'> | undefined;
 }
 
-/** Who remembers the newest group that holds writes of its own. */
+/** Remembers the newest group that holds writes of its own. */
 export interface Writer {
   dirty: CommitGroup | undefined;
   /** The newest of them with writes that answers wait for. */
@@ -40,7 +40,7 @@ export interface Verdicts<Turn extends JournalTurn, Effect> {
 /** Writes of several turns that become durable together. What its effects are only GroupCommit knows. */
 export class CommitGroup<Effect = unknown> {
   readonly turns: JournalTurn[] = [];
-  /** Of turns that wait for their verdict: only where the journal judges. */
+  /** Turns that wait for their verdict: only where the journal judges. */
   readonly waiting = new Map<JournalTurn, Verdicts<JournalTurn, Effect>>();
   /** A caller waits for it, or will. */
   urgent = false;
@@ -56,7 +56,7 @@ export class CommitGroup<Effect = unknown> {
   readonly errors: (Error | undefined)[] = [];
   readonly #writers: Writer[] = [];
   #isWriting = false;
-  /** Of waiters of traced requests, until the journal has the group. */
+  /** Observers of traced requests, until the journal has the group. */
   #observers: NonNullable<Waiter['observer']>[] | undefined;
 
   /** Requests of events of a turn that were passed over. */

@@ -1,5 +1,5 @@
 /**
- * What follows from writes that are on disk, as data: groups hold effects back, and one function performs them in order.
+ * Effects of writes that are on disk, as data: groups hold effects back, and one function performs them in order.
  * Answers are not among them: they leave after all effects of their group, in slices.
  */
 import type { AnyOutcome, IndexName } from './actor.ts';

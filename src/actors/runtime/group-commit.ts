@@ -14,7 +14,7 @@ const IDLE_WAIT_MS = 50;
 /** Intervals before a commit has taken too long. */
 const INTERVALS = 10;
 
-/** What follows a turn that no instance waits for. */
+/** Consequences of a turn that no instance waits for. */
 interface Consequences {
   /** Performed when its rows are on disk. In a cluster the follower does this for the rows of all nodes. */
   readonly written?: Effect;
@@ -132,7 +132,7 @@ export class GroupCommit {
     });
   }
 
-  /** To be called after a turn added its writes to the open group. */
+  /** Must be called after a turn added its writes to the open group. */
   wrote(commands: number, sizeBytes: number): void {
     this.#open.urgent = true;
     this.#grow(commands, sizeBytes);
@@ -257,7 +257,7 @@ export class GroupCommit {
     return true;
   }
 
-  /** What follows from the present state of this writer waits until every other node has applied the position. */
+  /** Holds back the consequences of this writer's present state until every other node has applied the position. */
   gateAt(position: number, writer: Writer): void {
     const gate = new CommitGroup<Effect>();
     gate.writtenBy(writer, true);

@@ -11,7 +11,7 @@ import { floorKey, type Journal } from './journal/port.ts';
  * clocks are within the warned 500 ms of the database's differ by at most so much. Milliseconds.
  */
 const CLOCKS_APART_MAX_MS = 1_000;
-/** How far ahead the floor is kept: 1,000 ms in units of an id (domain/ids.ts). */
+/** Distance that the floor is kept ahead: 1,000 ms in units of an id (domain/ids.ts). */
 const RESERVE = 1_000n << 20n;
 
 export class IdGenerator {

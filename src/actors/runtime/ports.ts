@@ -1,4 +1,4 @@
-/** What actors may ask of the outside. Types only: io implements them, the entry plugs them in. */
+/** Requests of actors to the outside. Types only: io implements them, the entry plugs them in. */
 import type { SealedKey } from '../../domain/apps.ts';
 import type { ContactChannel } from '../../domain/contacts.ts';
 import type { ErrorName } from '../../domain/errors.ts';
@@ -32,7 +32,7 @@ export interface CodePort {
   matches(source: CodeSource, code: string): Promise<PortResult<boolean>>;
 }
 
-/** What a code is derived from. */
+/** Values that a code is derived from. */
 export interface CodeSource {
   /** 32 random bytes, base64url. */
   readonly seed: string;
@@ -66,7 +66,7 @@ export interface CompleteFile {
   readonly sizeBytes: number;
   /** Unsigned, of all bytes. */
   readonly crc32: number;
-  /** Of all bytes, 64 hexadecimal digits, where the uploader gave it and it was checked. */
+  /** Digest of all bytes, 64 hexadecimal digits, where the uploader gave it and it was checked. */
   readonly sha256?: string;
 }
 
@@ -89,7 +89,7 @@ export interface ChatFilePort {
  */
 export interface FilePort {
   readonly isShared: boolean;
-  /** What was acknowledged of an upload is in a bucket: no crash takes it. */
+  /** True if the acknowledged bytes of an upload are in a bucket: no crash takes them. */
   readonly isDurable: boolean;
   create(key: FileKey): Promise<PortResult<null>>;
   publish(key: FileKey, sizeBytes: number, partBytesMax?: number): Promise<PortResult<null>>;

@@ -1,6 +1,6 @@
 /**
- * What a turn will write, worked out and packed before anything is changed: a value that cannot be stored, or an
- * `evolve` that throws, fails the turn and leaves no trace.
+ * The writes of a turn, worked out and packed before anything is changed: a value that cannot be stored, or an `evolve`
+ * that throws, fails the turn and leaves no trace.
  */
 import { type AnyOutcome, type Claim, Later, type Refusal } from './actor.ts';
 import { auditOperation } from './audit/operation.ts';
@@ -22,7 +22,7 @@ interface TurnInput {
   readonly cell: Cell;
   readonly outcome: AnyOutcome;
   readonly chain: Chain;
-  /** Who waits for the answer of this chain. */
+  /** The caller that waits for the answer of this chain. */
   readonly waiter: AskWaiter | undefined;
   /** The answer, instead of the outcome's. */
   readonly refusal: Refusal | undefined;

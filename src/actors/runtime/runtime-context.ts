@@ -62,7 +62,7 @@ export const nodeSchedule: Schedule = {
   },
 };
 
-/** What a turn sees. One per turn: the time stands still within it. */
+/** View of a turn on its context. One per turn: the time stands still within it. */
 export class TurnView implements Turn {
   readonly #context: RuntimeContext;
   readonly nowMs: number;

@@ -1,5 +1,5 @@
 /**
- * What happens after a bug. Owns the record of failures, outside the instances: back-off, quarantine, and what an
+ * Handles failures after a bug. Owns the record of failures, outside the instances: back-off, quarantine, and what an
  * administrator sees of it. An instance that threw is dropped and replayed; its failures are remembered here.
  */
 

@@ -20,9 +20,9 @@ import { type Wiring, type WiringOptions, wire } from './wiring.ts';
 
 interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;
-  /** Where audit records that belong to no turn go; the journal unless given. */
+  /** Receiver of audit records that belong to no turn; the journal unless given. */
   readonly callAudit?: CallAudit;
-  /** What this node works for; everything unless given. */
+  /** Decides which actors this node works for; all unless given. */
   readonly ownership?: Ownership;
 }
 
@@ -155,8 +155,8 @@ export class RunningSystem implements ActorSystem {
   }
 
   /**
-   * What the rows of the journal say, without a look at the instance in memory, its commits and the lease: for values that are
-   * kept in memory and follow the log. Throws `DamagedRow`.
+   * Queries the rows of the journal, without a look at the instance in memory, its commits and the lease: for values
+   * that are kept in memory and follow the log. Throws `DamagedRow`.
    */
   stored<P extends AnyProtocol, T extends TypeIn<P['results']>>(
     kind: KindOf<P>,

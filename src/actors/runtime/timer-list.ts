@@ -11,7 +11,7 @@ export type TimerList = readonly (string | number)[];
 /** Names up to this length are words of a kind, like `sweep`; longer ones contain an id and are unique. */
 const WORD_MAX = 12;
 
-/** When a timer is due, in Unix milliseconds; undefined for one that is not set. */
+/** Returns the time of a timer, in Unix milliseconds; undefined for one that is not set. */
 export function dueOf(timers: TimerList | undefined, name: string): number | undefined {
   const position = positionOf(timers, name);
   return timers === undefined || position < 0 ? undefined : (timers[position + 1] as number);
@@ -36,7 +36,7 @@ export function restoredTimers(pairs: readonly TimerChange[]): TimerList | undef
   return timers.length === 0 ? undefined : timers.slice();
 }
 
-/** As a snapshot keeps them. */
+/** Timers in the form of a snapshot. */
 export function timerPairs(timers: TimerList | undefined): [string, number][] {
   const pairs: [string, number][] = [];
   for (let position = 0; timers !== undefined && position < timers.length; position += 2) {

@@ -93,7 +93,7 @@ export class Timers {
     this.#sleepUntil(room === 0 ? Number.POSITIVE_INFINITY : this.#nextMs(taken === room));
   };
 
-  /** When the earliest timer that is not under way is due. */
+  /** Returns the time at which the earliest timer is due that is not under way. */
   #nextMs(more: boolean): number {
     if (more) return this.#options.clock();
     const { journal } = this.#options;

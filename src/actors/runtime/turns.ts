@@ -35,7 +35,7 @@ interface TurnsOptions {
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
   /** Absent: there is one node. */
   readonly cluster: Pick<ClusterView, 'owns'> | undefined;
-  /** Of a node of a cluster: turns of which other nodes may not know. */
+  /** In a cluster, turns that other nodes may not know yet. */
   readonly gatedTurns: GatedTurns | undefined;
   readonly passivation: Pick<Passivation, 'live' | 'drop'>;
 }
@@ -238,8 +238,8 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
   }
 
   /**
-   * What leaves a turn: its entry once `written` is on disk; answers, a notification and slow work behind the gate of the
-   * instance.
+   * Hands out the results of a turn: its entry once `written` is on disk; answers, a notification and slow work behind
+   * the gate of the instance.
    */
   #finish(prepared: PreparedTurn, written: CommitGroup<Effect> | undefined): void {
     const { commit } = this.#options;

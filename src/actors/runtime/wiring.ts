@@ -30,7 +30,7 @@ import { Turns } from './turns.ts';
 export interface WiringOptions {
   readonly kinds: readonly AnyKind[];
   readonly journal: Journal;
-  /** Of a node of a cluster; its journal judges. */
+  /** The cluster of this node, whose journal judges. */
   readonly cluster?: ClusterView;
   readonly ports: Ports;
   readonly settings: SettingsReader;

@@ -27,7 +27,7 @@ export interface CheckedChunks {
   readonly found: number;
 }
 
-/** What became of the chunks that the journal knows. */
+/** State of the chunks that the journal knows. */
 interface StoredChunks {
   readonly lost: readonly number[];
   /** There is no part, or none of its chunks in full. One with other bytes is there: it must not be published. */

@@ -22,7 +22,7 @@ interface DropUpload {
   readonly type: 'dropUpload';
 }
 
-/** To itself: publish the bytes and complete the message. */
+/** Message to itself: publish the bytes and complete the message. */
 export interface FinishUpload {
   readonly type: 'finishUpload';
   readonly uploadKey: string;

@@ -14,7 +14,7 @@ import { evolveUpload, expiryMs, LEFTOVERS_MAX, type UploadEvent, type UploadSta
 /** A call between nodes is given up after so long. */
 const WAITED_MS = 5 * SECOND_MS;
 
-/** What the ports answered; `fileId` when there is a message, `tried` when there may be one. */
+/** Answers of the ports; `fileId` when there is a message, `tried` when there may be one. */
 export interface Prepared {
   readonly type: 'prepared';
   readonly command: OpenUpload;

@@ -38,7 +38,10 @@ import {
   wholeCrc32,
 } from './upload-state.ts';
 
-/** Of one upload; as many as the largest file has chunks. Each takes a commit, and keeps the upload from its expiry. */
+/**
+ * Replacements in one upload; as many as the largest file has chunks. Each takes a commit, and keeps the upload from
+ * its expiry.
+ */
 const REPLACEMENTS_MAX = FILE_HARD_CAP_BYTES / CHUNK_BYTES;
 const OTHER_BYTES = 'the file has other bytes than those acknowledged; send its missing chunks again';
 export const IS_COMPLETE = 'the file is complete, with another checksum of this chunk';
@@ -50,7 +53,7 @@ const WAITERS_MAX = 16;
 /** The bytes of this chunk are in the part and have this CRC-32; the part's table says so too (decision 0145). */
 export interface StoreChunk {
   readonly type: 'storeChunk';
-  /** Of the upload whose part has the bytes: another may have been opened under the same id meanwhile. */
+  /** Key of the upload whose part has the bytes: another may have been opened under the same id meanwhile. */
   readonly uploadKey: string;
   readonly uploadId: number;
   readonly chunkNumber: number;
@@ -68,7 +71,7 @@ export interface ReplaceChunk extends Omit<StoreChunk, 'type'> {
 export interface Published {
   readonly type: 'published';
   readonly uploadKey: string;
-  /** As in `FinishUpload`. */
+  /** The same as in `FinishUpload`. */
   readonly storedBy: string;
   /** Chunks that a crash took, or a late writer; nothing was published then. */
   readonly lost: readonly number[];

@@ -34,11 +34,11 @@ export const UPLOAD_SLOTS_ID = 'all';
 export interface GrantUpload extends Omit<UploadFacts, 'uploadKey'> {
   readonly type: 'grantUpload';
   readonly userId: string;
-  /** Whose share of the slots the upload takes; none: no network's. */
+  /** Networks whose share of the slots the upload takes; none: no network's. */
   readonly networks?: readonly Network[];
 }
 
-/** Of the uploader's actor: the upload is open, or `error` says why it is not. */
+/** Sent by the uploader's actor: the upload is open, or `error` says why it is not. */
 export interface UploadPrepared {
   readonly type: 'uploadPrepared';
   readonly uploadKey: string;
@@ -46,7 +46,7 @@ export interface UploadPrepared {
   readonly error: ErrorName | null;
 }
 
-/** Of the uploader's actor, and of a start: the upload has ended. Answered with `slotFreed`. */
+/** Sent by the uploader's actor, and at a start: the upload has ended. Answered with `slotFreed`. */
 export interface FreeSlot {
   readonly type: 'freeSlot';
   readonly uploadKey: string;

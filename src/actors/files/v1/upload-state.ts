@@ -1,6 +1,6 @@
 /**
- * What is known of the v1 uploads of one user: the one that is active (spec 2.7: one per user), those that finished
- * lately, and what given-up ones have left behind. The bytes never enter the journal; the checksums of chunks do.
+ * State of the v1 uploads of one user: the one that is active (spec 2.7: one per user), those that finished lately, and
+ * what given-up ones have left behind. The bytes never enter the journal; the checksums of chunks do.
  */
 
 import type { ErrorName } from '../../../domain/errors.ts';
@@ -30,7 +30,7 @@ export interface UploadFacts {
   readonly linkedMessageId: string | null;
 }
 
-/** How an upload ended; an error name is reported to the uploader. */
+/** The way in which an upload ended; an error name is reported to the uploader. */
 export type UploadEnding = 'complete' | 'cancelled' | 'expired' | ErrorName;
 
 /** Chunks whose bytes were replaced. Their part may have a late writer of former bytes, so it is never published itself. */
@@ -54,7 +54,7 @@ export interface Upload {
   readonly chunks: readonly (number | null)[];
   /** Absent before the first chunk is sent again with other bytes. */
   readonly replacing?: Replacing;
-  /** When it was opened or got its last chunk. */
+  /** Time at which it was opened or got its last chunk, Unix milliseconds. */
   readonly activeMs: number;
   /** The chunk that completed it. */
   readonly lastChunk: number | null;
@@ -211,7 +211,7 @@ function left(state: UploadState, utcMs: number): UploadState {
 
 type Time = Pick<Turn, 'nowMs' | 'settings'>;
 
-/** When the upload expires unless a chunk is stored before. */
+/** Returns the time at which the upload expires unless a chunk is stored before, Unix milliseconds. */
 export function expiryMs({ activeMs }: Upload, { settings }: Pick<Turn, 'settings'>): number {
   return activeMs + settings.get('UploadInactivitySeconds') * SECOND_MS;
 }

@@ -71,8 +71,8 @@ type UploadCommand =
   | UploadChecked;
 
 /**
- * What is missing (refuses like the commands); whose parts a sweep has to leave alone; `findPosition` of a node that does
- * not own the upload.
+ * Queries: missing chunks (refuses like the commands); files whose parts a sweep has to leave alone; `findPosition` of
+ * a node that does not own the upload.
  */
 type UploadQuery =
   | { readonly type: 'status'; readonly uploadId: number }
@@ -96,7 +96,7 @@ export interface ChunkPosition {
   readonly fileId: string;
   readonly positionBytes: number;
   readonly sizeBytes: number;
-  /** Of the whole file. */
+  /** Size of the whole file. */
   readonly fileBytes: number;
   readonly known: boolean;
   /** The chunk has other bytes: the actor is asked before these are written. */

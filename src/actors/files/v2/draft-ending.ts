@@ -1,5 +1,5 @@
 /**
- * How a v2 upload ends: its bytes are published and its message completed, or both are removed. Each way is a durable
+ * End of a v2 upload: its bytes are published and its message completed, or both are removed. Each way is a durable
  * message of the draft to itself whose work may be repeated; a removal is tried until it has succeeded.
  */
 import {
@@ -62,7 +62,7 @@ export interface DraftRemoved {
   readonly removed: boolean;
 }
 
-/** What became of an upload: the reply to `finishBody`. */
+/** A completed upload: the reply to `finishBody`. */
 export interface UploadedFile {
   readonly fileId: string;
   readonly sizeBytes: number;
@@ -149,7 +149,7 @@ async function publishAndComplete(
   return completed;
 }
 
-/** Why the part cannot be published; undefined where it can, or where it is no part any more. */
+/** Says why the part cannot be published; undefined where it can, or where it is no part any more. */
 async function lostBytes(
   files: FilePort,
   key: FileKey,

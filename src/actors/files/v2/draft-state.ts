@@ -12,7 +12,7 @@ import { type FileSegment, segmentsUpTo } from '../../../domain/files/segments.t
  */
 export type DraftPhase = 'free' | 'opening' | 'pending' | 'receiving' | 'completing' | 'removing';
 
-/** What the uploader said of the file. */
+/** Facts about the file that the uploader gave. */
 export interface DraftFacts {
   readonly ownerId: string;
   readonly name: string;
@@ -26,7 +26,7 @@ export interface DraftFacts {
   readonly declaredCrc32: string | null;
 }
 
-/** What a repeat of the end of a complete upload is compared with. */
+/** Facts about a complete upload, with which a repeat of its end is compared. */
 export interface FinishedUpload {
   readonly ownerId: string;
   readonly fileId: string;
@@ -49,7 +49,7 @@ export interface Draft extends DraftFacts {
   /** Bytes from the beginning on that are kept, and their checksum, unsigned. */
   readonly receivedBytes: number;
   readonly crc32: number;
-  /** Of the whole file, hexadecimal; absent where it is not known. */
+  /** Digest of the whole file, hexadecimal; absent where it is not known. */
   readonly sha256?: string;
   /** The running stream keeps its bytes when it breaks off (resume); otherwise its end is the draft's. */
   readonly keeps: boolean;
@@ -71,7 +71,7 @@ export interface DraftState {
   /** Fencing number of the newest stream. It rises through all drafts of this slot, so that no late command counts. */
   readonly stream: number;
   readonly draft: Draft | null;
-  /** Of a free slot: its last draft, if that became complete. It gives way to a new draft. */
+  /** Last draft of a free slot, if that became complete. It gives way to a new draft. */
   readonly finished?: FinishedUpload;
 }
 
@@ -129,7 +129,7 @@ export function freeSlot(place: string, stream = 0, finished?: FinishedUpload): 
   return { place, phase: 'free', stream, draft: null, ...(finished === undefined ? {} : { finished }) };
 }
 
-/** What a free slot remembers of this owner's file. */
+/** Returns the upload of this owner's file that a free slot remembers. */
 export function finishedUploadOf(
   { finished }: DraftState,
   { ownerId, fileId }: { readonly ownerId: string; readonly fileId: string },
@@ -187,7 +187,10 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
   }
 }
 
-/** Of a file in segments. `ended`: the stream of the last one writes no more. Pieces replace those of before. */
+/**
+ * Returns the segments of a file after a change; nothing for a file without them. `ended`: the stream of the last one
+ * writes no more. Pieces replace those of before.
+ */
 function placesOf(
   { segments }: Draft,
   pieces: readonly FileSegment[] | undefined,

@@ -37,7 +37,7 @@ interface BeginStream {
   readonly offsetBytes: number;
   /** The offset has to be the end of what is kept; otherwise it may lie before it, and what follows is written anew. */
   readonly appends: boolean;
-  /** What arrives is kept when the stream breaks off. */
+  /** True if the received bytes are kept when the stream breaks off. */
   readonly keeps: boolean;
   /**
    * Streams of other nodes write too. `segments`: this one writes a part of its own. `pieces`: it sends objects to a
@@ -53,17 +53,17 @@ export type StreamBegun =
   | {
       readonly begun: true;
       readonly stream: number;
-      /** Of the part that the stream writes. */
+      /** Key of the part that the stream writes. */
       readonly key: FileKey;
       /**
-       * As they are at the beginning. Of parts, the last one is the stream's. Of pieces, what holds the kept bytes. Absent:
-       * the file has one part.
+       * Segments at the beginning. The last one of parts is the stream's; pieces hold the kept bytes. Absent: the file
+       * has one part.
        */
       readonly segments?: readonly FileSegment[];
       /** Declared with the draft; null: not. */
       readonly sizeBytes: number | null;
       readonly offsetBytes: number;
-      /** Of the bytes before the offset. */
+      /** CRC-32 of the bytes before the offset. */
       readonly crc32: number;
     }
   | { readonly begun: false; readonly offsetBytes: number }
@@ -105,7 +105,7 @@ interface FinishBody extends FromStream {
   readonly crc32: number;
   /** Hexadecimal, where it was computed. */
   readonly sha256?: string;
-  /** As of `KeepBytes`. */
+  /** The same as in `KeepBytes`. */
   readonly pieces?: readonly FileSegment[];
 }
 
@@ -239,7 +239,7 @@ export function prefixChecked(
   const segments = places && PLACES[places](segmentsOf(draft), place);
   const listed = segments === undefined ? {} : { segments };
   const key: FileKey = { owner: ownerId, fileId };
-  // What is on its way to a bucket is in a part of the node that receives it.
+  // Bytes on their way to a bucket are in a part of the node that receives it.
   const number = places === 'pieces' ? place.number : (segments?.at(-1)?.number ?? 0);
   const reply: StreamBegun = {
     begun: true,
@@ -288,7 +288,9 @@ export function finishBody(
   };
 }
 
-/** Why a whole body of this size is refused: 1301 as at create_draft, 1307 where it is not what was declared. */
+/**
+ * Says why a whole body of this size is refused: 1301 as at create_draft, 1307 where it differs from the declared size.
+ */
 function sizeRefusal(sizeBytes: number, declaredBytes: number | null, maxBytes: number): Refusal | undefined {
   if (sizeBytes > maxBytes) return refuse('MaxFileSize');
   if (declaredBytes !== null && sizeBytes > declaredBytes) return refuse('WrongPart');

@@ -7,7 +7,7 @@ import { type Network, networksOf } from '../../../domain/limits/networks.ts';
 import { MINUTE_MS } from '../../../domain/time.ts';
 import type { AuditRecord } from '../actor.ts';
 
-/** Of one share of a network and minute, so that one guesser does not use up what all share. */
+/** Refusals of one share of a network in a minute, so that one guesser does not use up what all share. */
 const REFUSALS_PER_NETWORK_MAX = 10;
 
 export class RefusalBudget {

@@ -36,7 +36,7 @@ const RETRY_MS = SECOND_MS;
 
 export class TableCallAudit implements CallAudit {
   readonly #deps: TableCallAuditDeps;
-  /** Of no batch yet. */
+  /** Records that are in no batch yet. */
   #pending: PackedCall[] = [];
   #batches: CallBatch[] = [];
   readonly #waiters = new Map<PackedCall, Waiter>();
@@ -75,7 +75,7 @@ export class TableCallAudit implements CallAudit {
     return this.#deps.local.trim(ring, rows);
   }
 
-  /** What the database does not take by now is dropped and counted. */
+  /** Drops and counts the records that the database does not take by now. */
   async finish(): Promise<void> {
     await this.#storing;
     await this.#flush();

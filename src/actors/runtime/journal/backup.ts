@@ -53,7 +53,7 @@ export async function copyAsReplica(
   return position;
 }
 
-/** What a journal has applied of the log of a cluster. */
+/** The part of a cluster's log that a journal has applied. */
 interface ReplicaState {
   /** 0 for an empty journal. */
   readonly position: number;
@@ -131,7 +131,7 @@ export async function finishCopy(target: string): Promise<void> {
   });
 }
 
-/** What the journal has applied of a log counts no more. */
+/** Removes the record of the applied log, so that it counts no more. */
 function forgetReplica(root: RootDatabase): void {
   const meta = root.openDB('meta', {});
   void meta.remove(REPLICA_KEY);

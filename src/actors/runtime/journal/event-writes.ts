@@ -22,7 +22,7 @@ export function isEventWrite(operation: Operation): operation is EventWrite {
 }
 
 export interface EventWritesOptions {
-  /** As the journal shows them: without what is decided here. */
+  /** Rows as the journal shows them: without what is decided here. */
   readonly rows: Pick<EventRows, 'ends' | 'knows' | 'lastArrival' | 'waits' | 'waitingRow'>;
   /** A packed row belongs to one key. */
   readonly copy: (row: Packed) => Packed;
@@ -30,7 +30,7 @@ export interface EventWritesOptions {
   readonly nextArrival?: () => number;
 }
 
-/** Of one batch: later requests see what earlier ones came to. */
+/** Decides the requests of one batch: later requests see the results of earlier ones. */
 export class EventWrites {
   readonly #options: EventWritesOptions;
   readonly #known = new Map<string, boolean>();
@@ -109,7 +109,7 @@ export class EventWrites {
   }
 }
 
-/** Who hears of the writes of a batch. */
+/** Followers that are called with the writes of a batch. */
 export class EventFollowers {
   readonly #followers = new Set<EventFollower>();
   #batch: EventWrite[] = [];

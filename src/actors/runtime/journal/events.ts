@@ -62,7 +62,7 @@ export class JournalEvents implements EventRows {
     }
   }
 
-  /** What was written is on disk. */
+  /** Announces that the written rows are on disk. */
   committed(): void {
     this.#followers.written();
   }

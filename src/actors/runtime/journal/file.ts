@@ -35,8 +35,8 @@ const NEW_FILE = 'new.mdb';
 const NEW_LOCK_FILE = `${NEW_FILE}-lock`;
 
 /**
- * Of the engine's lock file, which it maps into memory: 8,272 bytes of it are used. A page without a block on the disk
- * would end the process with SIGBUS when the disk is full.
+ * Bytes of the engine's lock file, which it maps into memory: 8,272 bytes of it are used. A page without a block on the
+ * disk would end the process with SIGBUS when the disk is full.
  */
 const LOCK_FILE_BYTES = 3 * 4096;
 /** `MDB_MAGIC`, little-endian, behind the header of the two meta pages. */

@@ -106,7 +106,7 @@ export class DiskJournal implements Journal {
   readonly #doubts = new Doubts();
   readonly #path: string;
   #walk: BackgroundWalk | undefined;
-  /** Of which `close` puts the commits on disk. */
+  /** File whose commits `close` puts on disk. */
   readonly #unsyncedFile: string | undefined;
   #commits = 0;
 

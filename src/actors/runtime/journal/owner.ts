@@ -1,7 +1,7 @@
 /**
- * Which process owns the journal, and which transaction wrote its newest group: one row. Each process raises the version
- * of the row when it opens the journal, and every group is conditional on it, because file locks fail on some file
- * systems. The engine believes the transaction number of a meta page: the row has it once more.
+ * Owner of the journal and transaction of its newest group: one row. A process raises the row's version when it opens
+ * the journal, and every group is conditional on it, because file locks fail on some file systems. The row also repeats
+ * the transaction number of the meta page.
  */
 import type { Database, RootDatabase } from 'lmdb';
 import type { Packr } from 'msgpackr';
@@ -15,7 +15,7 @@ const KEY = 'owner';
 /** Bytes of the version before the value. */
 const VERSION_BYTES = 8;
 
-/** What the row says. Earlier builds wrote the id of their process in its place. */
+/** Content of the row. Earlier builds wrote the id of their process in its place. */
 interface CommitRow {
   /** The transaction that wrote it: it counts on from the one before, and continues in a copy. */
   readonly transaction: number;

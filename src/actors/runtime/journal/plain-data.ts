@@ -1,5 +1,5 @@
 /**
- * What may be stored: plain data. Both journals check every value here. The memory journal copies values here, so
+ * Data that may be stored: plain data. Both journals check every value here. The memory journal copies values here, so
  * that, as from a disk, no object is shared. Owns the lengths of names.
  */
 

@@ -11,8 +11,8 @@ import type { Typed } from '../protocol.ts';
 export type Packed = unknown;
 
 /**
- * What may be packed: null, undefined, booleans, numbers, bigints of 64 bits, strings, Uint8Array, Date, and arrays,
- * plain objects, Maps and Sets of these.
+ * A value that may be packed: null, undefined, booleans, numbers, bigints of 64 bits, strings, Uint8Array, Date, and
+ * arrays, plain objects, Maps and Sets of these.
  */
 export type Plain = unknown;
 
@@ -48,7 +48,7 @@ export class DamagedRow extends Error {
   /** The sub-database. */
   readonly table: string;
   readonly key: string;
-  /** As it is on disk; empty when the row is missing. */
+  /** Bytes on disk; empty when the row is missing. */
   readonly bytes: Uint8Array;
 
   constructor(table: string, key: unknown, bytes: Uint8Array, reason: string) {
@@ -76,7 +76,7 @@ export interface MailKey {
   readonly fromId: string;
 }
 export interface MailRow extends MailKey {
-  /** Of a damaged row: `{ type: 'unreadable', bytes }`. */
+  /** The command; `{ type: 'unreadable', bytes }` for a damaged row. */
   readonly command: Typed;
   readonly damage?: DamagedRow;
 }
@@ -87,7 +87,7 @@ export interface TimerKey {
   readonly name: string;
 }
 export interface TimerRow extends TimerKey {
-  /** As that of `MailRow`. */
+  /** The command; for a damaged row that of `MailRow`. */
   readonly command: Typed;
   readonly damage?: DamagedRow;
 }
@@ -137,7 +137,10 @@ export type Operation =
       readonly op: 'auditTrim';
       readonly ring: StoredRing;
       readonly rows: number;
-      /** Of a cluster, its number from 1: one that does not follow the last one does nothing, so no trim is done twice. */
+      /**
+       * Number of the trim in a cluster, from 1: one that does not follow the last one does nothing, so no trim is done
+       * twice.
+       */
       readonly trim?: number;
     }
   | { readonly op: 'meta'; readonly key: string; readonly row: Packed }
@@ -162,7 +165,7 @@ export type EventRequest =
   /** The oldest event leaves the log and is forgotten. The newest stays, because sequence numbers continue from it. */
   | { readonly op: 'eventRemove'; readonly sequence: number; readonly identity: string | null };
 
-/** What a request comes to: event-writes.ts alone makes these, and no row of a shared log has one. */
+/** Decided request: event-writes.ts alone makes these, and no row of a shared log has one. */
 export type EventWrite =
   | { readonly op: 'eventWait'; readonly arrival: number; readonly identity: string; readonly row: Packed }
   /** `arrival`: under which it has waited, null where it never did. */
@@ -198,8 +201,7 @@ export function ofNoActor(operations: readonly Operation[], partition?: number):
 }
 
 /**
- * What became of a turn: `conflict` plus n says that its n-th claim was taken. Anything but `applied` has changed
- * nothing.
+ * Verdict on a turn: `conflict` plus n says that its n-th claim was taken. Anything but `applied` has changed nothing.
  */
 export const VERDICT = {
   applied: 0,
@@ -212,7 +214,7 @@ export const VERDICT = {
   conflict: 4,
 } as const;
 
-/** How a group was judged, where the journal judges. */
+/** Judgement of a group, where the journal judges. */
 export interface Judged {
   /** Position of the group in the log. */
   readonly position: number;
@@ -295,7 +297,7 @@ export interface EventRows {
   knows(identity: string): boolean;
   /** Returns the way to stop that. */
   follow(follower: EventFollower): () => void;
-  /** What the log takes. */
+  /** Bytes that the log takes. */
   sizeBytes(): number;
 }
 

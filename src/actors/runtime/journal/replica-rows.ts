@@ -7,11 +7,11 @@ export const SAMPLE_ROWS = 100;
 /** Digests of earlier positions that are kept, in as many rows that are written in turn. */
 export const SAMPLES_MAX = 1_024;
 
-/** What `REPLICA_KEY` holds. */
+/** Value under `REPLICA_KEY`. */
 export type StoredReplica = readonly [
   position: number,
   digest: Uint8Array,
-  /** As `log/members.ts` stores them. */
+  /** Members in the form of `replication/members.ts`. */
   members: unknown,
   /** Life of the log. */
   logId: string,
@@ -31,7 +31,7 @@ export function sampleKey(slot: number): string {
   return `clusterDigest/${slot}`;
 }
 
-/** Where the digest of a multiple of `every` is. */
+/** Returns the slot of the digest of a multiple of `every`. */
 export function slotOf(position: number, every: number): number {
   return (position / every) % SAMPLES_MAX;
 }

@@ -9,7 +9,7 @@ import type { Part } from './reader.ts';
 
 const MARK = 0xc1;
 const HEADER_BYTES = 5;
-/** Of msgpackr: that many bytes before the value are left free. */
+/** Flag of msgpackr: that many bytes before the value are left free. */
 const WITH_HEADER = RESERVE_START_SPACE + HEADER_BYTES;
 
 /** Packs and unpacks the values of a journal. */

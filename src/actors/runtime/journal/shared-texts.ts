@@ -23,7 +23,7 @@ export function shared<Text extends string>(text: Text): Text {
   return own;
 }
 
-/** How many are held now. */
+/** Counts the texts that are held now. */
 export function sharedTexts(): number {
   return texts.size;
 }

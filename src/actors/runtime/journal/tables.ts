@@ -26,7 +26,7 @@ interface OpenTables {
 interface TableReports {
   /** Called for every damaged row that is read, each time. */
   readonly onDamage?: (row: DamagedRow) => void;
-  /** Where rows may be missing. */
+  /** Ranges in which rows may be missing. */
   readonly doubts?: Doubts;
   /** Called for each row of a range that is read. */
   readonly onRow?: () => void;
@@ -98,7 +98,7 @@ function tableOf(
         return row === undefined ? undefined : open(key, row, row.length);
       });
       if (value instanceof DamagedRow) throw value;
-      // Of names alone: an actor that is not there may be a new one.
+      // Only indexes are doubted: an actor that is not there may be a new one.
       if (value === undefined && isIndex && doubts?.mayHave(name, key) === true)
         throw new DamagedRow(name, key, new Uint8Array(), 'it may be one that was hit beside it');
       return value;

@@ -73,8 +73,8 @@ export class JournalWriter {
   }
 
   /**
-   * What the turns write: requests of events are decided before the batch begins, because the engine's thread runs idle
-   * while a batch that has begun waits for reads.
+   * Decides the requests of events before the batch begins, because the engine's thread runs idle while a batch that
+   * has begun waits for reads.
    */
   decide(turns: readonly JournalTurn[]): DecidedGroup {
     if (!turns.some(hasEventRequest)) return { turns, skipped: undefined };

@@ -41,7 +41,7 @@ export interface BatchViewOptions {
 
 export class BatchView implements JudgeView {
   readonly #store: Journal;
-  /** As of the row that is being judged. */
+  /** Members at the row that is being judged. */
   members: Members;
   /** No id in the rows so far is above. */
   newestId: bigint;

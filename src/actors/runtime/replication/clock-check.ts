@@ -1,6 +1,6 @@
 /**
- * Whether the wall clock of this node is one that a member may have: sessions and keys end by it. It is wrong when it
- * differs from the database's and from those of most members, so that a database with another clock expels no node.
+ * Checks the wall clock of this node: sessions and keys end by it. It is wrong when it differs from the database's and
+ * from those of most members, so that a database with another clock expels no node.
  */
 import type { LeaseMoment } from './lease.ts';
 import type { ClockReading, NodeState, Renewed } from './port.ts';

@@ -11,12 +11,12 @@ import { ReplicaJournal } from './replica-journal.ts';
 interface NodeObserver {
   /** From the order to append a row until it is in the log. */
   appended(durationMs: number): void;
-  /** How long an answer was held back until it was in effect on every node. */
+  /** Time that an answer was held back until it was in effect on every node. */
   gateOpened(durationMs: number): void;
 }
 
 interface ClusterNodeOptions extends Omit<LogNodeOptions, 'sink' | 'logId' | 'encodeMember'> {
-  /** Where rows are applied: this node's own store. */
+  /** Store of this node, to which rows are applied. */
   readonly store: Journal;
   readonly sampleRows?: number | undefined;
   /** Planted faults of the simulation: the verdict that is used instead. */

@@ -58,7 +58,7 @@ export class DigestHistory {
     return position % this.#every === 0;
   }
 
-  /** What stores it, in the place of the oldest one. */
+  /** Returns the operation that stores it, in the place of the oldest one. */
   writeOf({ position, digest }: DigestSample): Operation {
     const sample: StoredSample = [position, digest];
     return { op: 'meta', key: sampleKey(slotOf(position, this.#every)), row: this.#store.pack(sample) };
@@ -72,7 +72,7 @@ export class DigestHistory {
   }
 }
 
-/** How the other members' digests compare with those of this node. */
+/** Comparison of the other members' digests with those of this node. */
 interface Comparison {
   /** Most members, this one among them, agree up to this position; 0 where no other one confirms it. */
   readonly confirmedTo: number;
@@ -113,7 +113,7 @@ export function compareDigests(history: DigestHistory, others: readonly NodeStat
 }
 
 /**
- * What a checkpoint means for a node that agrees with most members up to `confirmedTo`. `wrong`: most members contradict
+ * Judges a checkpoint for a node that agrees with most members up to `confirmedTo`. `wrong`: most members contradict
  * it. A position that this node has not reached, or no longer knows, says nothing.
  */
 export function compareCheckpoint(

@@ -7,9 +7,11 @@ import type { MemberChange } from './members.ts';
 
 /** Version of the form. A newer one stops the node: it would apply what it does not understand. */
 export const ROW_VERSION = 2;
-/** Of rows with requests of events, values of a partition or contact sync tokens: they are judged since then. */
+/**
+ * Version of rows with requests of events, values of a partition or contact sync tokens: they are judged since then.
+ */
 export const EVENTS_ROW_VERSION = 2;
-/** Of rows that version 0.2.0 applies as later ones do. */
+/** Version of rows that 0.2.0 applies as later ones do. */
 const FIRST_VERSION = 1;
 
 /** A claim without what its writer alone needs. */

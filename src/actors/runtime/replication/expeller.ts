@@ -1,6 +1,6 @@
 /**
- * Which nodes have stopped: those whose counter of renewals has stood still for a whole lease by this node's own
- * monotonic clock. What another node admits ends before that, because it counts from before its last renewal.
+ * Finds the nodes that have stopped: those whose counter of renewals has stood still for a whole lease by this node's
+ * own monotonic clock. What another node admits ends before that, because it counts from before its last renewal.
  */
 import { type LogWrite, type NodeState, OutcomeUnknown, type SharedLog } from './port.ts';
 

@@ -1,6 +1,6 @@
 /**
- * How long the oldest row that is not applied here has been known. A node that is behind for too long stops renewing
- * its lease, so that no answer of another node waits for it.
+ * Measures for how long the oldest row that is not applied here has been known. A node that is behind for too long
+ * stops renewing its lease, so that no answer of another node waits for it.
  */
 
 /** Positions that became known within so many milliseconds count as one. */

@@ -1,6 +1,7 @@
 /**
- * How long this node may admit requests after a renewal: 0.8 of the lease, counted from before the renewal was sent,
- * by the clock that moved more. A suspended machine stops the monotonic one; a step of the wall clock, forward or back, ends it.
+ * Time for which this node may admit requests after a renewal: 0.8 of the lease, counted from before the renewal was
+ * sent, by the clock that moved more. A suspended machine stops the monotonic one; a step of the wall clock, forward or
+ * back, ends it.
  */
 import type { Schedule } from '../runtime-context.ts';
 
@@ -69,7 +70,7 @@ export class NodeLease {
     this.#admittedMs = leaseMs * ADMITTED_SHARE;
   }
 
-  /** To be taken before a renewal is sent. */
+  /** Must be taken before a renewal is sent. */
   now(): LeaseMoment {
     return { wallMs: this.#clocks.clock(), monotonicMs: this.#clocks.monotonicMs() };
   }

@@ -1,6 +1,6 @@
 /**
- * Who is in, and who owns which partition, at one position of the log. Every node computes the same from the same rows:
- * no node assigns anything, so no assignment can be out of date.
+ * Members of the cluster, and owners of the partitions, at one position of the log. Every node computes the same from
+ * the same rows: no node assigns anything, so no assignment can be out of date.
  */
 import { homeOf, ownersOf } from '../../../domain/partitions.ts';
 
@@ -16,7 +16,7 @@ export type MemberChange =
   | { readonly type: 'leave' }
   | { readonly type: 'expel'; readonly node: number };
 
-/** What is stored of it. */
+/** Stored form of the members. */
 export type StoredMembers = readonly (readonly [node: number, incarnation: number, since: number])[];
 
 export class Members {

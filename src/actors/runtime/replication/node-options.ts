@@ -1,4 +1,4 @@
-/** What a node of a cluster is made of. Types only. */
+/** Options of a node of a cluster. Types only. */
 import type { Schedule } from '../runtime-context.ts';
 import type { MemberChange } from './members.ts';
 import type { PeerListener, Peers, SharedLog } from './port.ts';

@@ -38,24 +38,24 @@ export interface DigestSample {
   readonly digest: Uint8Array;
 }
 
-/** What a renewal reads of a node. */
+/** Values of a node that a renewal reads. */
 export interface NodeState {
   readonly node: number;
   /** Counts renewals; the expeller watches it stand still. */
   readonly renewals: number;
   /** Position that the node has applied. */
   readonly applied: number;
-  /** What the node said last of its state. */
+  /** The last sample of its state that the node reported. */
   readonly sample?: DigestSample | undefined;
   /** Clock of the engine minus its own, at the renewal before its last one; undefined where that had no answer. Milliseconds. */
   readonly clockOffsetMs?: number | undefined;
 }
 
-/** How far the wall clock of this process is from that of the engine. Milliseconds. */
+/** Offset of the wall clock of this process from that of the engine, with its error. Milliseconds. */
 export interface ClockReading {
   /** Clock of the engine minus that of this process. */
   readonly offsetMs: number;
-  /** How far the offset may be wrong. */
+  /** Largest error of the offset. */
   readonly errorMs: number;
 }
 
@@ -95,7 +95,7 @@ export class LogLost extends Error {
 export class Diverged extends Error {
   /** The others are right: the copy of this node is to be fetched anew. Otherwise nothing decides. */
   readonly isOutvoted: boolean;
-  /** What this node has where they differ. */
+  /** The sample of this node at which they differ. */
   readonly own: DigestSample;
 
   constructor(reason: string, isOutvoted: boolean, own: DigestSample) {
@@ -140,7 +140,7 @@ export interface SharedLog {
   expel(write: LogWrite, target: number, renewals: number): Promise<number | undefined>;
   /** Raises the node's counter and stores what it has applied. `enter` removes the sample of an earlier incarnation. */
   renew(node: number, incarnation: number, applied: number, sample?: DigestSample): Promise<Renewed>;
-  /** What a renewal reads, without one: for a node that is not in. */
+  /** Reads the same as a renewal, without one: for a node that is not in. */
   look(node: number): Promise<Renewed>;
   /**
    * After a lost answer: raises the incarnation to one more than `write.incarnation`, so that the old statement cannot
@@ -164,7 +164,7 @@ export interface Peers {
   hears(node: number): boolean;
 }
 
-/** What arrives on the connections of other nodes. */
+/** Listener for messages on the connections of other nodes. */
 export interface PeerListener {
   onPush(row: LogRow): void;
   onApplied(node: number, position: number): void;
@@ -176,7 +176,7 @@ export function checkLog(logId: string, followed: string | undefined): void {
     throw new LogLost(`the log is ${logId}, and this node has followed ${followed}`);
 }
 
-/** Of a row, without what it holds. */
+/** Names a row, without its content. */
 export function nameOf({ node, incarnation, nodeSeq }: RowName): RowName {
   return { node, incarnation, nodeSeq };
 }

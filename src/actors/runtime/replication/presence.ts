@@ -64,7 +64,7 @@ interface PresenceOptions {
   readonly monotonicMs: () => number;
   readonly encodeMember: (change: MemberChange) => Uint8Array;
   readonly nextSeq: () => number;
-  /** Whether the clock of this node is one that a member may have. */
+  /** True if a member may have the clock of this node. */
   readonly mayJoin: (seen: Renewed) => boolean;
   /** Newest position that is applied. */
   readonly applied: () => number;
@@ -130,7 +130,7 @@ export class Presence {
     this.#leaving = true;
   }
 
-  /** What waits is given up at its next step. */
+  /** Steps that wait are given up at their next step. */
   stop(): void {
     this.#stopped = true;
     this.#phase = 'out';
@@ -241,7 +241,7 @@ export class Presence {
       onWritten(write, position);
     } catch (error) {
       if (!(error instanceof OutcomeUnknown)) throw error;
-      // Whether the row is there or not: the incarnation is a new one now, and joins again.
+      // The row may be there or not: the incarnation is a new one now, and joins again.
       await this.resolve(write);
     }
   }
@@ -260,7 +260,7 @@ export class Presence {
   }
 }
 
-/** Whether one of them has renewed since. */
+/** True if one of them has renewed since. */
 function hasRenewed(before: readonly NodeState[], now: readonly NodeState[]): boolean {
   const renewals = new Map(before.map((each) => [each.node, each.renewals]));
   return now.some((each) => each.renewals > (renewals.get(each.node) ?? each.renewals));

@@ -55,11 +55,11 @@ export class Replica implements RowSink {
   #storing: Promise<void> = Promise.resolve();
   readonly #flights = new Map<number, (judged: Judged) => void>();
   readonly #listeners: ReplicaListener[] = [];
-  /** Who waits until a position is applied. */
+  /** Readers that wait until a position is applied. */
   #readers: { readonly position: number; readonly resolve: () => void }[] = [];
   /** Life of the log that the store holds the rows of, as it was opened; undefined for an empty store. */
   readonly logId: string | undefined;
-  /** As of `position`. */
+  /** Members at `position`. */
   members: Members;
   /** Last row that is visible in the store. */
   position: number;
@@ -72,7 +72,7 @@ export class Replica implements RowSink {
   readonly digests: DigestHistory;
   /** Most members, at least one other among them, have the same state up to this position. */
   confirmedTo = 0;
-  /** Of all nodes, as applied here since the start. `thrown`: judging or applying them failed. */
+  /** Refused turns of all nodes, as applied here since the start. `thrown`: judging or applying them failed. */
   readonly turnsRefused = { fenced: 0, stale: 0, conflict: 0, refused: 0, thrown: 0 };
 
   constructor(options: ReplicaOptions) {

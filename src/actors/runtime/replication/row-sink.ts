@@ -1,4 +1,4 @@
-/** Where the rows of the log go on a node. Type only. */
+/** Receives the rows of the log on a node. Type only. */
 import type { Members } from './members.ts';
 import type { DigestSample, Diverged, LogRow, NodeState, RowName } from './port.ts';
 
@@ -8,9 +8,9 @@ export interface RowSink {
   readonly position: number;
   /** The row at `position`, where it is known. */
   readonly lastRow: RowName | undefined;
-  /** As of `position`. */
+  /** Members at `position`. */
   readonly members: Members;
-  /** What other nodes may compare with theirs. */
+  /** Digest that other nodes may compare with theirs. */
   readonly sample: DigestSample | undefined;
   /** The state of this node is another one than that of the other members. */
   compare(others: readonly NodeState[]): Diverged | undefined;

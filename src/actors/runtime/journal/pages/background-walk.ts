@@ -31,10 +31,10 @@ const HEAD: PagesWanted = { page: 0, pages: 2 };
 
 interface Finding {
   readonly table: string;
-  /** Of the row, or the number of the page. */
+  /** Key of the row, or the number of the page. */
   readonly key: string;
   readonly message: string;
-  /** Where rows may be missing. */
+  /** Range in which rows may be missing. */
   readonly range: KeyRange | undefined;
 }
 
@@ -49,7 +49,7 @@ interface BackgroundWalkOptions {
   readonly onDone: (counted: { readonly rows: number; readonly findings: number }) => void;
 }
 
-/** What a look at one state found. */
+/** Result of a look at one state. */
 interface Look {
   readonly findings: readonly Finding[];
   readonly rows: number;
@@ -119,7 +119,7 @@ export class BackgroundWalk {
     }
   }
 
-  /** What is found twice is reported: a page of the file may be read while it is written. */
+  /** Reports findings that occur twice: a page of the file may be read while it is written. */
   async #look(file: FileHandle, name: string, from: Uint8Array | undefined): Promise<Look> {
     const first = await this.#read(file, name, from);
     if (first.findings.length === 0) return first;

@@ -6,7 +6,7 @@ import { headFault, type JournalHead, type MetaPage, readHead, taken } from './m
 import { PageFile } from './page-file.ts';
 import { DamagedPage, type PageReading } from './pages.ts';
 
-/** Why the engine must not open the file; undefined: it may. Throws the error of the system. */
+/** Says why the engine must not open the file; undefined: it may. Throws the error of the system. */
 export function fileFault(path: string): string | undefined {
   const head = readHead(path);
   const fault = headFault(head);
@@ -33,9 +33,9 @@ export function* commitFault(head: JournalHead): PageReading<string | undefined>
 }
 
 interface JudgedCommit {
-  /** Why the meta page cannot be believed. */
+  /** The reason why the meta page cannot be believed. */
   readonly fault?: string;
-  /** What its rows say; undefined where they cannot be read, or are of an earlier version. */
+  /** Transaction that its rows name; undefined where they cannot be read, or are of an earlier version. */
   readonly transaction?: number;
 }
 

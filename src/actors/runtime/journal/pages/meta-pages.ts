@@ -39,7 +39,7 @@ export interface MetaPage {
   /** The commit that it describes. */
   readonly transaction: bigint;
   readonly lastPage: bigint;
-  /** What is wrong with it. */
+  /** Fault of the page; undefined: none. */
   readonly fault: string | undefined;
   readonly snapshot: Snapshot;
 }
@@ -62,7 +62,7 @@ export function readHead(path: string): JournalHead {
   }
 }
 
-/** Of the first two pages. */
+/** Reads the first two pages. */
 export function headOf(bytes: Buffer, sizeBytes: number): JournalHead {
   return { sizeBytes, pages: [readMeta(bytes, 0, sizeBytes), readMeta(bytes, 1, sizeBytes)] };
 }
@@ -72,7 +72,7 @@ export function taken({ pages: [first, second] }: JournalHead): readonly [taken:
   return first.transaction >= second.transaction ? [first, second] : [second, first];
 }
 
-/** Why the engine must not open the file; undefined: it may. */
+/** Says why the engine must not open the file; undefined: it may. */
 export function headFault({ sizeBytes, pages }: JournalHead): string | undefined {
   if (sizeBytes < 2 * PAGE_BYTES) return `it is cut off at ${sizeBytes} bytes`;
   const [first, second] = pages;

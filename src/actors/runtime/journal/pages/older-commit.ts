@@ -13,7 +13,7 @@ import { PAGE_BYTES } from './pages.ts';
 interface OlderCommit {
   /** The commit that the journal continues from. */
   readonly transaction: bigint;
-  /** Where the page that was overwritten is kept. */
+  /** Path at which the page that was overwritten is kept. */
   readonly kept: string;
   /** A sentence: which commit is gone. */
   readonly gone: string;

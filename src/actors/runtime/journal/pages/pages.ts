@@ -81,7 +81,7 @@ interface TreeVisitor {
   use?(page: number, pages: number): string | undefined;
 }
 
-/** Of a meta page or of the value of a sub-database; the offset is that of `MDB_db`. */
+/** Reads the tree of a meta page or of the value of a sub-database; the offset is that of `MDB_db`. */
 export function readTree(bytes: Buffer, at = 0): Tree {
   const root = bytes.readBigUInt64LE(at + 40);
   return {
@@ -248,9 +248,9 @@ function pageFault(bytes: Buffer, page: number, flag: number, snapshot: Snapshot
 
 interface Node {
   readonly key: Buffer;
-  /** Of a branch. */
+  /** Page below, in a branch. */
   readonly child: number;
-  /** Of a leaf: the value, or where it is. */
+  /** Value in a leaf, or its location. */
   readonly value: Buffer;
   readonly size: number;
   readonly isBig: boolean;

@@ -158,7 +158,7 @@ class JournalWalk {
     return walk.rows;
   }
 
-  /** Why the pages cannot be what they are taken for. */
+  /** Marks pages as used; says why they cannot be what they are taken for. */
   #take(page: number, pages: number, use: number): string | undefined {
     this.#pages += 1;
     if (this.#pages % PROGRESS_PAGES === 0) this.#options.onProgress?.();
@@ -190,7 +190,7 @@ class JournalWalk {
     }
   };
 
-  /** What is wrong with the row was found before. */
+  /** A fault of the row was found before. */
   #group(): number | null {
     try {
       return this.#file.run(readCommit(this.#snapshot))?.group ?? null;
@@ -201,7 +201,7 @@ class JournalWalk {
   }
 }
 
-/** What a page is. */
+/** Uses of a page. */
 const USED = 1;
 const FREED = 2;
 const TWICE: Readonly<Record<number, string>> = { [USED]: 'it is in use twice', [FREED]: 'it is free twice' };
