@@ -1,4 +1,4 @@
-/** What needs a person, with links, on top of the overview. */
+/** List of tasks that need a person, with links, on top of the overview. */
 import { get } from '../shared/api.js';
 import { Icon, Loaded, useLoad } from '../shared/ui.js';
 import { html, useEffect } from '../vendor/preact.js';

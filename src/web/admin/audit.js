@@ -25,7 +25,7 @@ export const auditColumns = [
   { title: 'Details', cell: (record) => html`<${Details} ...${record} />` },
 ];
 
-/** Who did what to whom; its event below. */
+/** A sentence with the actor, the act and its target; its event below. */
 function Sentence({ record }) {
   const { who, words, of, whom } = sentenceOf(record);
   return html`<span class="sentence">${who === null ? 'A caller without a login' : html`<${Who} ...${who} />`} ${words}${whom !== null && html` ${of} <${Who} ...${whom} />`}</span><br /><code class="small soft">${record.event}</code>`;
@@ -50,7 +50,7 @@ function Details({ fields, otherNickname }) {
     )}</dl>`;
 }
 
-/** Of a cluster. */
+/** Column of a cluster alone. */
 const nodeColumn = {
   title: 'Node',
   cell: ({ node }) => node ?? html`<span class="soft">all</span>`,

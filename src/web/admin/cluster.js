@@ -1,4 +1,4 @@
-/** What all pages know of the nodes of a cluster. */
+/** Facts about the nodes of a cluster that all pages use. */
 import { get } from '../shared/api.js';
 import { html } from '../vendor/preact.js';
 

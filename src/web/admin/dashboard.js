@@ -85,7 +85,7 @@ export function DashboardPage({ info, nodes, query }) {
     ${last !== undefined && html`<${Metrics} sample=${last} />`}`;
 }
 
-/** What is looked at first, and the rest. */
+/** The charts that people look at first, and the rest. */
 const FIRST = CHARTS.slice(0, 3);
 const MORE = CHARTS.slice(3);
 
@@ -111,7 +111,7 @@ function Starts({ history, range }) {
 const nodeQuery = (node) => (node === ALL ? '' : node);
 const rangeQuery = (name) => (name === RANGES[0].name ? '' : name);
 
-/** Whose figures are shown. */
+/** Choice of the node whose figures are shown, and of the range. */
 function Choice({ nodes, node, range }) {
   const names = nodes.filter(({ name, state }) => state !== 'out' || name === node).map(({ name }) => name);
   return html`<label class="row">Figures of <select id="node" value=${node} onChange=${(event) => moveTo({ node: nodeQuery(event.currentTarget.value), range: rangeQuery(range.name) })}>

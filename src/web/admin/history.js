@@ -1,4 +1,4 @@
-/** What the overview shows of the past: the ranges, their samples with those that arrive, and the use of names. */
+/** Data of the overview about the past: the ranges, their samples with those that arrive, and the use of names. */
 import { get } from '../shared/api.js';
 import { useLoad } from '../shared/ui.js';
 import { html, useEffect } from '../vendor/preact.js';
@@ -31,7 +31,10 @@ export function useHistory(range, node, isLost) {
   return history;
 }
 
-/** Of all charts: times in seconds since 1970, and by chart the values of each line. In five minutes with live samples. */
+/**
+ * Returns the points of all charts: times in seconds since 1970, and by chart the values of each line. In five minutes
+ * with live samples.
+ */
 export function pointsOf(history, samples, range) {
   const kept = history === undefined ? [] : timesOf(history);
   const newest = kept.at(-1) ?? 0;

@@ -48,7 +48,7 @@ function Access({ item }) {
   return html`<span class="tags">${item.mcpAccess && html`<span class=${isPasskey ? 'tag' : 'tag good'}>${isPasskey ? 'MCP, no effect' : 'MCP'}</span>`}${item.cardDavAccess && html`<span class="tag good">Contact sync</span>`}${!item.browserLogin && html`<span class="tag" title="This key cannot log in to a browser">No browser</span>`}</span>`;
 }
 
-/** Which key a dialog is about. */
+/** Facts that identify the key of a dialog. */
 function Facts({ item }) {
   return html`<dl class="facts small">
     <dt>Key</dt><dd>${item.name === undefined ? '' : `${item.name}, `}${KINDS[item.keyType]}</dd>

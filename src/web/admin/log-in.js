@@ -5,7 +5,7 @@ import { logInWithPasskey, passkeyHindrance, registerPasskey } from '../shared/p
 import { Act } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
-/** What a link says, by its kind. */
+/** Texts of a link, by its kind. */
 const WORDS = {
   first: { title: 'Become the first admin', hint: '', done: 'You are the first admin.' },
   recovery: {

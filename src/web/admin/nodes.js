@@ -52,7 +52,7 @@ export function NodesPage() {
     </section>`;
 }
 
-/** What an operator should look at, in sentences. */
+/** Faults that an operator should examine, in sentences. */
 function Faults({ own, nodes }) {
   const late = nodes.filter(({ state }) => state === 'late');
   const others = nodes.filter(({ state, sameConfiguration }) => state !== 'out' && !sameConfiguration);

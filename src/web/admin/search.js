@@ -1,4 +1,4 @@
-/** What the search of the panel finds besides pages: accounts by name or id, applications, tools, settings. */
+/** Results of the panel's search besides pages: accounts by name or id, applications, tools, settings. */
 import { get } from '../shared/api.js';
 import { rpc } from '../shared/mcp-client.js';
 import { addressOfAccount } from './who.js';

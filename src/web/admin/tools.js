@@ -96,7 +96,7 @@ function One({ name }) {
       <div class="grid used"><div><${Use} name=${name} /><${Callers} name=${name} /></div><${Call} tool=${one} /></div>`}<//>`;
 }
 
-/** Of each range. */
+/** Use of a tool in each range. */
 function Use({ name }) {
   const ranges = useLoad(
     () =>

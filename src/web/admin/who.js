@@ -4,7 +4,7 @@ import { html } from '../vendor/preact.js';
 
 export const addressOfAccount = (id) => `/ProxyAdmin/Account?userId=${id}`;
 
-/** What an account is called in a sentence. */
+/** Returns the name of an account in a sentence. */
 export const called = ({ id, nickname }) => nickname || `account …${id.slice(-4)}`;
 
 export function Who({ id, nickname }) {

@@ -92,7 +92,7 @@ function suggested(choices, asked) {
   return choices.find((choice) => choice.access === access && choice.tools.length > 0)?.access;
 }
 
-/** What each choice opens here. Statements on changes follow from the list of tools. */
+/** Returns the effects of each choice here. Statements on changes follow from the list of tools. */
 function choicesOf({ tools, fullNeedsLogin }) {
   const open = (access) => tools.filter((tool) => tool.access.includes(access));
   const read = open('read');
@@ -143,7 +143,7 @@ function Account({ account, change }) {
   return html`<p class="part who small"><span>Your account ${nickname && html`<strong>${nickname}</strong> `}<${ShortId} id=${userId} /><span class="soft"> logged in with ${by} since <${Time} of=${loginUtc} /></span></span> <button type="button" class="plain" onClick=${change}>Use another account</button></p>`;
 }
 
-/** What the program says of itself, as its own claim. */
+/** Claims of the program about itself. */
 export function Client({ request }) {
   const { client } = request;
   if (client === null) return null;

@@ -25,7 +25,7 @@ function App() {
   const request = useLoad(() => get(`/connect/request${QUERY}`), []);
   /** `sent`, `expired` or `fresh_login`: it replaces the step of the request. */
   const [end, setEnd] = useState(undefined);
-  /** What the person lets the program do. */
+  /** Access that the person gives the program. */
   const [chosen, choose] = useState(undefined);
   const shown = end?.step ?? request.value?.step;
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** What Swagger UI shows differently here, so that every part has a name, a place and one control for one deed. */
+/** Changes to Swagger UI, so that every part has a name, a place and one control for one deed. */
 
 /**
  * @param system the system of Swagger UI, whose own React makes the elements
@@ -49,7 +49,7 @@ function layoutWith(make) {
   };
 }
 
-/** Of controls that Swagger UI leaves without a name, and the name; the first that fits counts. */
+/** Controls that Swagger UI leaves without a name, and the name; the first that fits counts. */
 const NAMES = [
   ['.parameters select', (control) => control.closest('tr[data-param-name]')?.dataset.paramName],
   ['.examples-select-element', () => 'Example'],

@@ -44,7 +44,7 @@ export function AppsPart({ info }) {
     <//>`;
 }
 
-/** What the new key is used for. */
+/** Says what the new key is used for. */
 function keyNote(shown, hasWebhooks) {
   if (!hasWebhooks) return '';
   return shown?.keys?.length > 1

@@ -1,4 +1,4 @@
-/** How MCP hosts take the address of `/connect/mcp`: one snippet each. README.md shows the same ones. */
+/** Snippets with the address of `/connect/mcp`, one for each MCP host. README.md shows the same ones. */
 
 const json = (value) => JSON.stringify(value, null, 2);
 

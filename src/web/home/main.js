@@ -126,7 +126,7 @@ function Bar({ project }) {
   </header>`;
 }
 
-/** Of the account menu; the panel is for those with a role. */
+/** Links of the account menu; the panel is for those with a role. */
 const linksOf = ({ role }) => [
   { title: 'Keys', href: '#keys', icon: 'key-round' },
   { title: 'API explorer', href: '/docs/swagger/', icon: 'scroll-text' },

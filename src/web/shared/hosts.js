@@ -2,7 +2,7 @@
 import { html } from '../vendor/preact.js';
 import { Time } from './ui.js';
 
-/** What a scope means, in a few words. */
+/** Meaning of each scope, in a few words. */
 const SCOPES = {
   read: 'look things up',
   tools: 'use tools',

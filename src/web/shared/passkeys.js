@@ -1,7 +1,7 @@
 /** Registration of and login with passkeys and hardware keys (WebAuthn). */
 import { get, post } from './api.js';
 
-/** Why this page cannot use passkeys; undefined where it can. Browsers allow https and http://localhost only. */
+/** Says why this page cannot use passkeys; undefined where it can. Browsers allow https and http://localhost only. */
 export function passkeyHindrance() {
   if (window.PublicKeyCredential?.parseCreationOptionsFromJSON === undefined) {
     return location.hostname === '127.0.0.1'
@@ -91,7 +91,7 @@ async function asked(act) {
   }
 }
 
-/** Of the life of a challenge. */
+/** Part of a challenge's life after which it is renewed. */
 const RENEWED_AT = 0.8;
 
 const SENTENCES = {

@@ -246,7 +246,7 @@ const UNITS = [
   { fromMs: MINUTE_MS, ms: MINUTE_MS, word: 'min' },
 ];
 
-/** How far a time is from now: "2 min ago", "in 3 days", or its date. */
+/** Says how far a time is from now: "2 min ago", "in 3 days", or its date. */
 export function agoText(timeMs, nowMs) {
   const distanceMs = Math.abs(timeMs - nowMs);
   const unit = UNITS.find(({ fromMs }) => distanceMs >= fromMs);
@@ -275,7 +275,7 @@ export function Time({ of: iso }) {
   return html`<time datetime=${iso} title=${exactTime(iso)}>${Number.isNaN(timeMs) ? iso : agoText(timeMs, Date.now())}</time>`;
 }
 
-/** As `2026-11-24 12:30:05 UTC`; a text that is no time stays as it is. */
+/** Formats a time as `2026-11-24 12:30:05 UTC`; a text that is no time stays as it is. */
 export function exactTime(iso) {
   const timeMs = Date.parse(iso);
   return Number.isNaN(timeMs) ? iso : `${new Date(timeMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`;

@@ -27,7 +27,7 @@ const state = {
 };
 
 export const appColumns = [application, owner, state];
-/** Of one account. */
+/** Columns of the list of one account's applications. */
 export const ownAppColumns = [application, state];
 
 /** `change(flags)`. */

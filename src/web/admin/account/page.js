@@ -25,7 +25,7 @@ const NOT_FOUND = 404;
 export function AccountPage({ info, role, userId: own, query }) {
   const id = query.get('userId') ?? '';
   const record = useLoad(() => get(`${API}/account`, { userId: id }), [id]);
-  // What acts on the whole account changes its lists too.
+  // An act on the whole account changes its lists too.
   const [acts, setActs] = useState(0);
   const reload = async () => {
     await record.reload();
@@ -64,7 +64,7 @@ function Head({ id, name, account, own, role, reload }) {
   </div>`;
 }
 
-/** What acts on the whole account. */
+/** Buttons that act on the whole account. */
 function Acts({ account, isOwn, reload }) {
   const name = called(account);
   const send = async (path, body) => {

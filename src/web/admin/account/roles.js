@@ -1,4 +1,4 @@
-/** What a role may do, and the dialog that gives one. */
+/** Rights of each role, and the dialog that gives one. */
 import { post } from '../../shared/api.js';
 import { Confirm } from '../../shared/ui.js';
 import { html, useState } from '../../vendor/preact.js';

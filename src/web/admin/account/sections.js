@@ -1,6 +1,6 @@
 /**
- * What the page of an account lists: a row a section, all drawn by one component. `load(userId, next)` resolves with a page
- * of rows, the newest first; `columns` may take what acts on a row; `role` may act; `csv` is the export.
+ * Lists on the page of an account: a row a section, all drawn by one component. `load(userId, next)` resolves with a
+ * page of rows, the newest first; `columns` may take what acts on a row; `role` may act; `csv` is the export.
  */
 import { get, getPage } from '../../shared/api.js';
 import { deliveryColumns, resendColumn } from '../../shared/deliveries.js';
@@ -14,7 +14,7 @@ import { AppActs, ownAppColumns } from './app-parts.js';
 import { AddKey } from './key-add.js';
 
 const API = '/ProxyAdmin/api';
-/** Of lists that one account has whole: more than its bounds allow. */
+/** Rows of a list that one account has whole: more than its bounds allow. */
 const ROWS_MAX = 1_000;
 
 const byId = ({ id }) => id;
