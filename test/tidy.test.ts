@@ -7,6 +7,7 @@ import t from 'tap';
 import { missingFromLock, withoutIntegrity } from '../tools/complete-lock.ts';
 import { SUITES, suiteOf } from './suites/table.ts';
 import { citationFaults } from './tidy/citations.ts';
+import { CHECKED, fragmentFaults } from './tidy/comments.ts';
 import { expressionFaults } from './tidy/expressions.ts';
 import {
   depthFaults,
@@ -85,6 +86,40 @@ t.test('tidy: words: a planted one is found in a comment, a name, a title and a 
   for (const [path, text] of planted) t.equal(wordFaults(new Map([[path, text]])).length, 1, text);
   t.same(wordFaults(new Map([['a.md', 'x\nslabs\n']])), ['a.md:2: "slabs", better: shared buffer']);
   t.same(wordFaults(new Map([['src/a.ts', "indoor planes; kind: 'codeDesk'; Outdoors; DOORWAY\n"]])), []);
+});
+
+t.test('tidy: comments: none begins with a fragment', async (t) => {
+  const checked = readFiles(files, CHECKED);
+  t.ok(checked.size > 300, 'the program was read');
+  t.same(fragmentFaults(checked), []);
+});
+
+t.test('tidy: comments: a planted fragment is found, whole sentences and noun phrases are not', async (t) => {
+  const faults = (text: string) => fragmentFaults(new Map([['src/a.ts', text]]));
+  for (const fragment of [
+    '/** What is left. */\n',
+    '/**\n * Of the\n * last turn.\n */\n',
+    'x(); // Whether it is open\n',
+    "const url = 'http://a.example'; // Whose it is.\n",
+    '/* How long it waits, in milliseconds. */ .a {}\n',
+    '/** When it began, Unix milliseconds; null without one. */\n',
+    '// As `open`. Throws, where it is closed.\n',
+    '  /** Until the window ends: at least 1. */\n',
+    '/** To be called once. */\n',
+  ])
+    t.equal(faults(fragment).length, 1, fragment);
+  t.match(faults('x;\n\n/** Of one node. */\n'), [
+    'src/a.ts:3: the comment begins with a fragment: "Of one node."',
+  ]);
+  for (const sound of [
+    '/** Bytes that are left. What is more. */\n',
+    '/** When it is closed, callers wait. */\n',
+    '// To stay short, it is cut.\n',
+    '/** Whatever it holds is kept. */\n',
+    "const text = 'What is left. Of it.'; x('// Of it');\n",
+    '/** Offset of the body. */\n',
+  ])
+    t.same(faults(sound), [], sound);
 });
 
 // covers S95

@@ -1,7 +1,6 @@
 /** Citations of comments: the page, the heading, the decision, the section or the file exists in the repository. */
-import { lineOf, type Sources } from './sources.ts';
+import { commentsOf, lineOf, type Sources } from './sources.ts';
 
-const COMMENT = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/[^\n]*(?:\n\s*\/\/[^\n]*)*/g;
 const PAGE = /(?<![\w./-])([\w./-]+\.md)(#[\w-]+)?/g;
 const FILE =
   /(?<![\w./-])(?:src|kit|test(?!\/vectors)|bench|tools|docs|examples)\/[\w./-]*\.(?:ts|cts|js|json|yml)\b/g;
@@ -17,7 +16,7 @@ export function citationFaults(sources: Sources, pages: Sources, paths: Iterable
   const faults: string[] = [];
   for (const [path, source] of sources) {
     if (EXEMPT.test(path)) continue;
-    for (const { 0: comment, index } of source.matchAll(COMMENT))
+    for (const { text: comment, index } of commentsOf(source))
       for (const [citation, at] of citationsOf(comment))
         if (!known.has(citation))
           faults.push(

@@ -49,6 +49,13 @@ export function importsOf(source: string): Import[] {
   return found;
 }
 
+const COMMENT = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/[^\n]*(?:\n\s*\/\/[^\n]*)*/g;
+
+/** The comments with their marks; lines of `//` that follow each other are one comment. */
+export function commentsOf(source: string): { text: string; index: number }[] {
+  return [...source.matchAll(COMMENT)].map(({ 0: text, index }) => ({ text, index }));
+}
+
 /** The number of the line, from one, that holds the character at `index`. */
 export function lineOf(source: string, index: number): number {
   let line = 1;
