@@ -39,7 +39,7 @@ export interface AuthenticationJson {
   };
 }
 
-/** What a ceremony is made for, and what is to be wrong with it. */
+/** Input of a ceremony, with planted faults. */
 export interface Making {
   readonly challenge: string;
   readonly origin: string;
@@ -94,7 +94,7 @@ export function makePasskey(name: KeyName = 'ES256', idBytes = 32, rsaBits = 204
   return { id: base64url(randomBytes(idBytes)), secret: pair.privateKey, cose: new Map(cose[name]()), name };
 }
 
-/** What `navigator.credentials.create` would give, as JSON. */
+/** Returns the result of `navigator.credentials.create`, as JSON. */
 export function create(passkey: Passkey, making: Making): RegistrationJson {
   const id = Buffer.from(making.innerId ?? passkey.id, 'base64url');
   const length = Buffer.alloc(2);
@@ -120,7 +120,7 @@ export function create(passkey: Passkey, making: Making): RegistrationJson {
   };
 }
 
-/** What `navigator.credentials.get` would give, as JSON. */
+/** Returns the result of `navigator.credentials.get`, as JSON. */
 export function get(passkey: Passkey, making: Making): AuthenticationJson {
   const authData = authenticatorData(making, 0);
   const data = clientData('webauthn.get', making);

@@ -57,7 +57,7 @@ function findBrowser(): Executable {
   );
 }
 
-/** Why it does not run; undefined when it tells its version. */
+/** Says why it does not run; undefined when it prints its version. */
 function faultOf(path: string, libraries?: string): string | undefined {
   const { status, error, stderr } = runSync(path, ['--version'], {
     env: environmentOf(libraries),

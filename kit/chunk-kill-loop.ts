@@ -227,7 +227,7 @@ async function sendChunk(uploader: Uploader, bytes: Buffer, at: number): Promise
   return await sendPart(uploader, query, chunk);
 }
 
-/** How far the upload under way had come, as the disk of the dead process shows. */
+/** Counts the state that the upload under way had reached, as the disk of the dead process shows. */
 function classify(
   dataPath: string,
   { person, bytes, files }: Uploader,
@@ -242,7 +242,7 @@ function classify(
   else caught.opening += 1;
 }
 
-/** What a client does after a broken connection: asks what is missing, sends it, or sends its last part again. */
+/** Continues like a client after a broken connection: asks what is missing, sends it, or sends its last part again. */
 async function goOn(uploader: Uploader, report: ChunkKillLoopReport): Promise<void> {
   const { bytes, opened, person, lastSent } = uploader;
   if (bytes === undefined) return;

@@ -256,7 +256,7 @@ function partBytes(gateway: RunningGateway, person: Person, { fileId }: Upload):
   return existsSync(part) ? statSync(part).size : 0;
 }
 
-/** What is wrong with the message of a complete file. */
+/** Says what is wrong with the message of a complete file. */
 async function faultOfMessage(
   gateway: RunningGateway,
   person: Person,

@@ -49,7 +49,9 @@ export function numbersOf(seed: number, client: number): () => number {
   return seededNumbers(seed + 7_919 * (client + 1));
 }
 
-/** What a client does until the kill cuts its connection: that is what the loops are about, all else is a fault. */
+/**
+ * Runs the work of a client until the kill cuts its connection: that is what the loops are about, all else is a fault.
+ */
 export async function untilCut(report: KillReport, work: () => Promise<void>): Promise<void> {
   try {
     await work();

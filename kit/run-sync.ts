@@ -26,7 +26,7 @@ export function runSync(
   throw new Error(`${program} ${args.join(' ')}: no end within ${boundMs} ms\n${run.stdout}${run.stderr}`);
 }
 
-/** What it printed to standard output; throws when it fails. */
+/** Returns its standard output; throws when it fails. */
 export function outputOf(program: string, args: readonly string[], options: Options = {}): string {
   const { error, status, signal, stdout, stderr } = runSync(program, args, options);
   if (error !== undefined) throw error;

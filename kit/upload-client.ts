@@ -9,7 +9,7 @@ export interface Uploader {
   readonly cookie: string;
 }
 
-/** What `upload_part` answers with. */
+/** Answer of `upload_part`. */
 export interface PartAnswer {
   readonly chunkNumber: number;
   readonly fileId: string | null;

@@ -17,7 +17,7 @@ export interface FileTakeoverOptions {
   readonly postgres: Postgres;
   /** Files are in its bucket; in a folder that all nodes share unless given. */
   readonly objectStorage?: MemoryS3;
-  /** Where the files go from the folder that the nodes share; undefined: they stay there. */
+  /** File server that gets the files from the folder that the nodes share; undefined: they stay there. */
   readonly fileServer?: string | undefined;
   readonly seed: number;
   /** Nodes that are paused, one after the other. */

@@ -26,9 +26,9 @@ export interface NodesOptions {
   readonly postgres: Postgres;
   /** Started one after the other; names are a, b, c … */
   readonly nodes: number;
-  /** Of every node, beside `Cluster` and `Modules`, which are made here. */
+  /** Configuration of every node, beside `Cluster` and `Modules`, which are made here. */
   readonly configuration?: object;
-  /** Of the section `Cluster`, beside url, name, listen, advertise and secret. */
+  /** Keys of the section `Cluster`, beside url, name, listen, advertise and secret. */
   readonly cluster?: object;
   /** Files go to it, over a folder that all nodes share; default: they stay in such a folder. */
   readonly fileServer?: string;
@@ -36,7 +36,7 @@ export interface NodesOptions {
   readonly objectStorage?: MemoryS3 | undefined;
   /** Name of the folder of a node, for nodes that do not share one. */
   readonly fileFolder?: (name: string) => string;
-  /** Of every node, over those of the sandbox. */
+  /** Modules of every node, over those of the sandbox. */
   readonly modules?: object;
   /** One sandbox serves all nodes; default true. */
   readonly sandbox?: boolean;
@@ -68,7 +68,7 @@ export interface NodeProcess {
 }
 
 export interface Nodes {
-  /** Of the database, without a proxy. */
+  /** Address of the database, without a proxy. */
   readonly databaseUrl: string;
   readonly secret: string;
   /** The folder that nodes share unless given another one. */
@@ -256,7 +256,10 @@ class Node implements NodeProcess {
   }
 }
 
-/** Where a configuration keeps files. A `MemoryS3` of no oracle believes every signature. */
+/**
+ * Returns the keys of a configuration that say where files are kept. A `MemoryS3` of no oracle believes every
+ * signature.
+ */
 function filesOf({ fileServer, objectStorage }: NodesOptions, folder: string): object {
   if (objectStorage !== undefined) {
     const { url: Endpoint, bucket: Bucket } = objectStorage;

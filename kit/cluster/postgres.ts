@@ -25,7 +25,7 @@ import { programRequire, runSync } from '../run-sync.ts';
 export interface Postgres {
   /** Holds the socket file, whose name ends in the port of PostgreSQL. */
   readonly socketFile: string;
-  /** Of the server that runs now. */
+  /** Process id of the server that runs now. */
   readonly pid: number;
   /** The address of a new, empty database. */
   createDatabase(): Promise<string>;
@@ -49,13 +49,13 @@ interface Installation {
   readonly links: readonly (readonly [name: string, file: string])[];
 }
 
-/** Of Debian's user without rights: PostgreSQL refuses to run as root. */
+/** User id of Debian's user without rights: PostgreSQL refuses to run as root. */
 const UNPRIVILEGED = 65_534;
 const USER = 'gatehouse';
 const READY = 'database system is ready to accept connections';
 const READY_STANDBY = 'database system is ready to accept read-only connections';
 const SOCKET_NAME = '.s.PGSQL.5432';
-/** Of the first start after the first process alone was killed: the others still end. */
+/** Printed by the first start after the first process alone was killed: the others still end. */
 const BUSY = 'pre-existing shared memory block';
 const RETRY_MS = 50;
 /** A backup waits for a checkpoint. */
@@ -194,7 +194,7 @@ class Server {
     this.#present = { data: join(folder, 'data'), socket: join(folder, 'socket'), child: undefined };
   }
 
-  /** Of its first process. */
+  /** Process id of its first process. */
   get pid(): number {
     return Number(readFileSync(join(this.#present.data, 'postmaster.pid'), 'utf8').split('\n')[0]);
   }

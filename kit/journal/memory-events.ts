@@ -45,7 +45,7 @@ export class MemoryEvents implements EventRows {
     this.#followers.clear();
   }
 
-  /** What was written is on disk. */
+  /** Announces that the written rows are on disk. */
   committed(): void {
     this.#followers.written();
   }

@@ -317,7 +317,7 @@ export class MemoryLog {
   }
 }
 
-/** Of a renewal. */
+/** Values that a renewal writes. */
 type Said = Pick<NodeRecord, 'applied' | 'sample' | 'clockOffsetMs'>;
 type Seen = Omit<Renewed, 'clock'> & { readonly wallMs: number };
 

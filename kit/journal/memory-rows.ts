@@ -22,7 +22,7 @@ interface Shelf {
 
 export class MemoryRows {
   readonly events = new MemoryEvents();
-  /** What is wrong with the rows, and with the file. */
+  /** Faults of the rows, and of the file. */
   readonly damage: MemoryDamage;
   /** Nothing is walked: rows are verified when they are read. */
   readonly walkedBytes = 0;
@@ -33,7 +33,7 @@ export class MemoryRows {
   readonly #dead = new Map<string, port.DeadRow>();
   readonly #meta = new Map<string, unknown>();
   readonly #audit: MemoryAudit;
-  /** Of the batch that is being written. */
+  /** Event writes of the batch that is being written. */
   #eventWrites: EventWrites | undefined;
   #skipped = 0;
 

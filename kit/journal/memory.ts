@@ -9,7 +9,7 @@ import type { StoredRing } from '../../src/domain/audit.ts';
 import { MemoryRows } from './memory-rows.ts';
 
 interface Flight {
-  /** Who has committed it. */
+  /** Number of the process that has committed it. */
   readonly owner: number;
   /** Operations of each turn. */
   readonly group: readonly (readonly port.Operation[])[];

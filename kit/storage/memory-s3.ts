@@ -35,7 +35,7 @@ export interface MemoryS3Options {
   readonly copies?: boolean;
   /** Rows of a page of a list at most. */
   readonly pageRows?: number;
-  /** Of bodies above 64 KiB the length is kept instead of the bytes. */
+  /** For bodies above 64 KiB the length is kept instead of the bytes. */
   readonly forgets?: boolean;
 }
 
@@ -73,7 +73,7 @@ export class MemoryS3 extends LoopbackServer {
   faultOf: (request: S3Request) => S3Fault | undefined = () => undefined;
   /** Awaited before a request is judged. */
   delay: (request: S3Request) => Promise<void> = async () => undefined;
-  /** Of all requests. */
+  /** Bytes of the bodies of all requests. */
   bodyBytes = 0;
   /** Requests with a part that ran at once, at most. */
   partsMost = 0;
