@@ -9,7 +9,7 @@ import type { ModuleError } from './types.ts';
 export const BREAKER_FAILURES_MAX = 5;
 /** Consecutive calls without an answer that open a breaker, for any failure and any caller. */
 export const BREAKER_UNANSWERED_MAX = 20;
-/** How long an open breaker refuses calls before it allows one probe (docs/modules.md). */
+/** Milliseconds that an open breaker refuses calls before it allows one probe (docs/modules.md). */
 export const BREAKER_OPEN_MS = 10_000;
 /** Upper bound on the time-out of a probe. */
 export const PROBE_MS = 5_000;

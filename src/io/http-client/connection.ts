@@ -50,7 +50,7 @@ export interface ConnectionRequest {
   onBroken(reason: string, answerBegan: boolean): void;
 }
 
-/** Where a module listens. */
+/** Address at which a module listens. */
 export interface Address {
   readonly hostname: string;
   readonly port: number;

@@ -199,7 +199,7 @@ function segmentOf(value: unknown, slashes: boolean): string | undefined {
 class QueryText {
   /** With `?`; '' without a query. */
   text: string;
-  /** Of the text, and of the value that did not fit any more. */
+  /** Characters of the text, and of the value that did not fit any more. */
   characters: number;
   readonly #maxCharacters: number;
 

@@ -43,7 +43,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'accept-encoding',
 ]);
 
-/** What other software reads as proven because a front server usually sets it; here a client would. */
+/** Headers that other software trusts because a front server usually sets them; here a client would. */
 export const NAMES_KEPT_BACK: readonly NameRow[] = [
   {
     why: 'Credentials for the gateway',

@@ -119,7 +119,7 @@ export function factsOf(
   return tracestate === undefined ? facts : { ...facts, tracestate };
 }
 
-/** Of the caller; one that cannot be passed on is left out (W3C Trace Context 3.3.1.3). */
+/** Header of the caller; one that cannot be passed on is left out (W3C Trace Context 3.3.1.3). */
 export function tracestateOf(context: Pick<RouteContext, 'traceparent' | 'header'>): string | undefined {
   const tracestate = context.traceparent === undefined ? undefined : context.header('tracestate');
   return tracestate !== undefined && isSafe(tracestate) ? tracestate : undefined;
@@ -181,7 +181,7 @@ function sessionLines(session: SessionContext): string {
   return lines;
 }
 
-/** What the lines below say of the last `BaseUrl`: a process has one. */
+/** Lines for the last `BaseUrl`: a process has one. */
 let site = { baseUrl: '', lines: '', forwarded: '' };
 
 /** The client and the public address, each also as RFC 7239 writes it. The client's own `Host` is no part of them. */

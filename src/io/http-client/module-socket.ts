@@ -33,7 +33,7 @@ export interface ModuleSocketListener {
   message(bytes: Buffer, isBinary: boolean): void;
   /** A ping, or an answer to one. */
   heard(): void;
-  /** As `ClientSocketListener.closed`. `CLOSE.broken` also after frames that are not those of RFC 6455. */
+  /** Called like `ClientSocketListener.closed`. `CLOSE.broken` also after frames that are not those of RFC 6455. */
   closed(code: number, reason: Buffer): void;
 }
 

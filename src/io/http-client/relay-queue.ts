@@ -26,7 +26,7 @@ interface RelayQueueBounds {
   readonly connections: SharedBound;
 }
 
-/** What a call holds, from `enter` to `leave`. */
+/** The place of a call, from `enter` to `leave`. */
 export interface QueuePlace {
   /**
    * Undefined after `leave`. V8 chains the copies of a Set that grows and shrinks, and an old copy keeps its entries until a

@@ -51,10 +51,10 @@ export class ResponseParser {
   #toHead = false;
   #left = 0;
   #digits = 0;
-  /** Where reading stopped: after the answer when it is complete. */
+  /** Position at which reading stopped: after the answer when it is complete. */
   position = 0;
   fault: ResponseFault = 'status line';
-  /** How long the connection may stay idle, in milliseconds; 0: it must be closed. */
+  /** Time that the connection may stay idle, in milliseconds; 0: it must be closed. */
   keepAliveMs = 0;
 
   constructor(sink: ResponseSink) {

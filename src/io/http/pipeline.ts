@@ -28,7 +28,7 @@ export type { FinishedRequest } from './exchange/finished.ts';
 export type { PipelineCounters, PipelineOptions } from './table/options.ts';
 export type { Services } from './table/services.ts';
 
-/** What a request passes, in this order. */
+/** Stages that a request passes, in this order. */
 const STAGES: readonly Stage[] = [
   { name: 'receive', run: receive },
   { name: 'route', run: route },

@@ -169,7 +169,7 @@ export class ProxiedCall implements RelayListener, OutgoingSource {
   }
 }
 
-/** What the log names beside the status of success; a client that left is no failure. */
+/** Returns the error that the log names beside the status of success; a client that left is no failure. */
 function cutBy(error: ModuleError): ErrorName | undefined {
   return error === 'Aborted' ? undefined : error;
 }

@@ -80,7 +80,7 @@ function isGatewayOnly(rawPath: string): boolean {
   return true;
 }
 
-/** As a module might read the path: without parameters and empty segments. */
+/** Writes the path as a module might read it: without parameters and empty segments. */
 function plainPath(path: string): string {
   const plain = withoutParameters(path);
   return plain.includes('//') ? plain.replace(/\/{2,}/g, '/') : plain;

@@ -12,7 +12,7 @@ import type { CallOutcome } from '../mcp/audit.ts';
 /** Bytes that wait for a module. There is no way to let the client wait. */
 const WAITING_MAX_BYTES = 1024 * 1024;
 
-/** Whose socket it is. */
+/** Session and lease of a socket. */
 interface SocketOrigin {
   /** Undefined on public paths without a session. */
   readonly session: { readonly userId: string; readonly id: string } | undefined;
@@ -44,7 +44,7 @@ export class SocketRelay implements ClientSocketListener {
   /** The client's connection has switched, or never will. */
   #isSwitched = false;
   #end: SocketEnd | undefined;
-  /** Of an end before the client's connection had switched. */
+  /** Close code of an end before the client's connection had switched. */
   #code: number = CLOSE.badGateway;
   /** Something came from that side since its last heartbeat, and when that was last so. */
   readonly heard = { client: true, module: true };
@@ -177,7 +177,7 @@ export class SocketRelay implements ClientSocketListener {
   }
 }
 
-/** How the client's side ended. The library has sent 1009 by itself. */
+/** Returns the end of the client's side by its close code. The library has sent 1009 by itself. */
 function endOf(code: number): SocketEnd {
   if (code === CLOSE.broken) return 'lost';
   return code === CLOSE.tooBig ? 'large' : 'client';

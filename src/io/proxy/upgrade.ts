@@ -135,7 +135,7 @@ function handshake(
   });
 }
 
-/** What is wrong with the handshake, apart from its version. */
+/** Returns the fault of the handshake, apart from its version. */
 function faultOf({ header, upgradeContext }: RouteContext): string | undefined {
   if (!lists(header('upgrade'), 'websocket')) return 'upgrade: expected websocket';
   if (!lists(header('connection'), 'upgrade')) return 'connection: expected upgrade';

@@ -28,7 +28,7 @@ interface WebSocketsOptions {
   readonly schedule: Schedule;
   /** At least 0, below 1. */
   readonly random: () => number;
-  /** Whether this process may act on its state: a node of a cluster without its lease may not. */
+  /** True if this process may act on its state: a node of a cluster without its lease may not. */
   readonly admits: () => boolean;
   readonly isSessionValid: (session: { readonly userId: string; readonly id: string }) => boolean;
 }

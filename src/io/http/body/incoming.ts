@@ -32,7 +32,7 @@ export interface IncomingHooks {
   slow?(): void;
 }
 
-/** Of a body that no route reads. */
+/** Hooks for a body that no route reads. */
 export const DISCARD: IncomingHooks = {
   keep: () => false,
   release: () => undefined,

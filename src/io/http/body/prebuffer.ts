@@ -13,7 +13,7 @@ export class BodyPrebuffer {
     this.#ready = ready;
   }
 
-  /** As many bytes as expected are buffered. */
+  /** True once as many bytes as expected are buffered. */
   get isEnough(): boolean {
     return this.#sizeBytes >= this.#wantedBytes;
   }

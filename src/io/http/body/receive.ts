@@ -52,7 +52,7 @@ export function receiveBody(exchange: RoutedExchange, pipeline: PipelineContext)
   return false;
 }
 
-/** What arrives before the route reads is kept within the shared bound, also while an answer is being sent. */
+/** Keeps the bytes that arrive before the route reads within the shared bound, also while an answer is being sent. */
 function openBody(exchange: Exchange, pipeline: PipelineContext, ownMinimumRate: boolean): void {
   const failed = (error: unknown) => pipeline.fail(exchange, error);
   exchange.openBody({

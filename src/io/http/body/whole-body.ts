@@ -43,7 +43,7 @@ class WholeBodyReader implements RemainingBody, OpenBody {
   #ended = false;
   /** Takes what follows after an early answer. */
   #diverted: IncomingSink | undefined;
-  /** Of a body that did not come with its head. */
+  /** Minimum rate of a body that did not come with its head. */
   #minimumRate: MinimumRate | undefined;
   #intervals = 0;
 

@@ -3,7 +3,7 @@ import type { SessionKind } from '../../../domain/sessions.ts';
 import { endSessionCheck, openSessionCheck } from '../../tracing/calls.ts';
 import type { RouteContext, SessionLookup, SessionTerms } from '../table/route.ts';
 
-/** As `authenticate` of the look-up. */
+/** Checks a session with `authenticate` of the look-up. */
 export function checkSession(
   sessions: SessionLookup,
   { client, span: parent }: Pick<RouteContext, 'client' | 'span'>,

@@ -15,7 +15,10 @@ const QUIET_MS = 200;
 /** Bytes of a body that are read after its answer, and the time for them. */
 const DISCARD_BYTES_MAX = 1024 * 1024;
 const DISCARD_MS_MAX = 2_000;
-/** How long a connection with a complete answer waits for its client to close it; uWS's idle timeout is as long. */
+/**
+ * Milliseconds for which a connection with a complete answer waits for its client to close it; uWS's idle timeout is as
+ * long.
+ */
 const KEEP_OPEN_MS = 10_000;
 /** The same where the body is read no further: of a short answer, and of one that may still be on its way. */
 const UNREAD_OPEN_MS = 200;
@@ -55,12 +58,12 @@ export class ConnectionCloser {
     this.wait(timeoutMs);
   }
 
-  /** Of a short answer. Unless the request's body `ended`, no more of it is read. */
+  /** Closes the connection of a short answer. Unless the request's body `ended`, no more of it is read. */
   static ofShort(response: HttpResponse, ended: boolean): ConnectionCloser {
     return new ConnectionCloser(response, ended ? KEEP_OPEN_MS : UNREAD_OPEN_MS);
   }
 
-  /** Of any answer. `rest` is read on within the bounds of an early answer. */
+  /** Closes the connection of any answer. `rest` is read on within the bounds of an early answer. */
   static of(response: HttpResponse, rest: RemainingBody | undefined): ConnectionCloser {
     const closer = new ConnectionCloser(response, KEEP_OPEN_MS);
     if (rest === undefined) return closer;

@@ -95,7 +95,7 @@ export class Exchange implements RouteContext, InFlightRequest {
   sentBytes = 0;
   /** The library can make it a WebSocket. */
   upgradeContext: UpgradeContext | undefined;
-  /** Of the request, then of its handler; undefined unless it is sampled for a trace. */
+  /** Span of the request, then of its handler; undefined unless it is sampled for a trace. */
   span: TraceSpan | undefined;
   /** Reported as finished. */
   settled = false;

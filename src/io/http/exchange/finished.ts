@@ -22,7 +22,7 @@ export interface FinishedRequest {
   readonly requestId: string;
   /** The caller's own id of the request. */
   readonly clientRequestId: string | undefined;
-  /** Of a sampled request its own, else the caller's. */
+  /** Header of a sampled request's own span, else that of the caller. */
   readonly traceparent: string | undefined;
 }
 

@@ -21,9 +21,9 @@ const CORK_BYTES = 16 * 1024;
 const ONE_BYTE = 1;
 
 export interface OutgoingLimits {
-  /** Of the whole body; undefined: chunked. */
+  /** Length of the whole body; undefined: chunked. */
   readonly lengthBytes: number | undefined;
-  /** How long a client may read nothing of a body with a length; about 10 s unless given. */
+  /** Milliseconds that a client may read nothing of a body with a length; about 10 s unless given. */
   readonly unreadMs?: number | undefined;
 }
 
@@ -48,7 +48,7 @@ export class OutgoingStream implements OutgoingBody {
   readonly #lengthBytes: number | undefined;
   /** uWS does not learn that the answer is complete (docs/decisions/0090). */
   readonly #pending: boolean;
-  /** How long the client may take nothing; undefined: until uWS closes the connection, about 10 s. */
+  /** Milliseconds that the client may take nothing; undefined: until uWS closes the connection, about 10 s. */
   readonly #unreadMs: number | undefined;
   #rearmTimer: NodeJS.Timeout | undefined;
   /** Counted by intervals, not by the clock: a process that was stopped must not cut healthy clients. */

@@ -1,4 +1,4 @@
-/** What an answer has besides the reply of its route, and how far it is. */
+/** State of an answer, and its parts besides the reply of the route. */
 import type { QuotaResult } from '../../../domain/limits/quotas.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
 import type { Site } from '../../../domain/site.ts';
@@ -35,7 +35,7 @@ export interface ResponseOptions {
   readonly staysPending: boolean;
 }
 
-/** Of the request whose answer is written. */
+/** The request whose answer is written. */
 export interface AnsweredRequest {
   readonly requestId: string;
   readonly services: {

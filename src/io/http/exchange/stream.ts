@@ -46,7 +46,7 @@ interface StreamOptions {
   readonly headers?: HeaderList;
   /** Bytes of the whole body; undefined: chunked. */
   readonly lengthBytes?: number;
-  /** How long a client may read nothing; about 10 s unless given. Takes effect with a length only. */
+  /** Milliseconds that a client may read nothing; about 10 s unless given. Takes effect with a length only. */
   readonly unreadMs?: number | undefined;
   /** Long-lived (server-sent events): not counted as a request in flight once it has started. */
   readonly longLived?: true;

@@ -13,7 +13,7 @@ export const PACKAGES = ['uWebSockets.js-next', 'uWebSockets.js'] as const;
 
 interface HttpLibrary {
   readonly uws: typeof Uws;
-  /** Of the package that was loaded, such as 20.51.4. */
+  /** Version of the package that was loaded, such as 20.51.4. */
   readonly version: string;
 }
 

@@ -14,7 +14,7 @@ import { ListenError } from './free-port.ts';
 import { httpLibrary } from './library.ts';
 
 export type { HttpRequest, HttpResponse };
-/** Of a request that may become a WebSocket: GET with a key of the right length. */
+/** Context of a request that may become a WebSocket: GET with a key of the right length. */
 export type UpgradeContext = us_socket_context_t;
 
 /** After a drain, the longest wait until the bytes of the last answers are sent. */

@@ -192,7 +192,7 @@ function failureOf(
   return { description, headers, content };
 }
 
-/** What the definition of a route says of its errors without naming them; `errors` has the others. */
+/** Returns the errors that the definition of a route implies without naming them; `errors` has the others. */
 export function impliedErrors(route: AnyRoute): ErrorName[] {
   const names: ErrorName[] = ['InternalError', 'Overloaded', 'Stopping'];
   // By the Host check, on every route.

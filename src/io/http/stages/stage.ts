@@ -1,4 +1,4 @@
-/** What the stages of a request are, and what all requests of a pipeline share. */
+/** Interface of the stages of a request, and the context that all requests of a pipeline share. */
 import type { GatewayError } from '../../../domain/errors.ts';
 import type { InFlight } from '../checks/in-flight.ts';
 import type { Exchange, ExchangeListener } from '../exchange/exchange.ts';

@@ -1,4 +1,4 @@
-/** What the pipeline is made of, and what it counts. */
+/** Dependencies and counters of the pipeline. */
 import type { Feature } from '../../../domain/features.ts';
 import type { Clock } from '../../../domain/time.ts';
 import type { Tracing } from '../../tracing/tracing.ts';

@@ -20,7 +20,7 @@ import type { UpgradeContext } from '../listen/server.ts';
 import type { RouteDocs } from '../openapi/route-docs.ts';
 
 /**
- * Which session a route takes.
+ * The session that a route takes.
  * - `session`: the `sid` cookie, required. `optional`: the cookie, if there is one.
  * - `either`: a bearer if present, else the cookie, required. `eitherOptional`: the same, not required.
  * - `admin`: the cookie of an admin's session. `none`: neither cookie nor bearer is read (mcp_login, /mcp, health).
@@ -49,11 +49,11 @@ interface AuthenticatedSession {
   readonly quotaResult: QuotaResult | undefined;
 }
 
-/** What else must be true of a session. */
+/** Further conditions on a session. */
 export interface SessionTerms {
   /** Path of the resource that the token must be issued for (RFC 8707); null or absent: a session that is bound to none. */
   readonly audience?: string | null;
-  /** Of a contact sync token, which opens nothing without it: user id or proven contact of its account. */
+  /** User id or proven contact of the account; a contact sync token opens nothing without it. */
   readonly username?: string;
 }
 
@@ -121,7 +121,7 @@ export interface RouteContext<Query = unknown, Body = unknown, Session = Session
   readonly upgradeContext: UpgradeContext | undefined;
   readonly session: Session;
   readonly client: ClientInfo;
-  /** Of a path of contact sync: a 401 names the scheme of devices, which no browser sees. */
+  /** True on a path of contact sync: a 401 names the scheme of devices, which no browser sees. */
   readonly asksForBasic: boolean;
   /** The peer is a trusted proxy that sends files itself when the answer names one (`SendfileBehind`). */
   readonly proxySendsFiles: boolean;
@@ -162,7 +162,7 @@ export class Reply {
   /** Null: no body, `Content-Length: 0`. */
   readonly body: string | Uint8Array | null;
   readonly contentType: string | undefined;
-  /** Of an answer to HEAD from elsewhere: the length of the body of GET, undefined if unknown. */
+  /** Length of the body of GET, for an answer to HEAD from elsewhere; undefined if unknown. */
   readonly headLengthBytes: number | undefined;
   /** The answer to HEAD comes from elsewhere; otherwise its length is that of `body`. */
   readonly isHead: boolean;
@@ -238,7 +238,7 @@ interface RouteDefinition<
   /** Section of docs/specification.md that says more. */
   readonly spec?: string;
   readonly group: string;
-  /** What the route belongs to, where a gateway may not offer that: it then answers `NotWithCluster`. */
+  /** Feature that the route belongs to; a gateway that does not offer it answers `NotWithCluster`. */
   readonly feature?: Feature;
   /** Further text of the API description. Tests require it of every route that is served. */
   readonly docs?: RouteDocs;
@@ -282,7 +282,7 @@ interface RouteDefinition<
   offers?(settings: SettingsReader): HeaderList;
   /** Undecoded paths that the route serves; its last parameter is all the rest, and `params` stays empty (proxy). */
   serves?(rawPath: string): boolean;
-  /** Of the paths that `serves` takes, those that have this method too. Absent: all. Not in the API description. */
+  /** True for paths among those of `serves` that have this method too. Absent: all. Not in the API description. */
   asksFor?(rawPath: string): boolean;
   /** Undecoded paths on which a session that `either` requires may be missing. */
   isPublic?(rawPath: string): boolean;
