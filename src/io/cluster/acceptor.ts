@@ -12,7 +12,7 @@ import { canonical, createListener, isExposed, type Transport } from './transpor
 const HANDSHAKES_MAX = 128;
 const HANDSHAKES_PER_NETWORK_MAX = 32;
 
-/** Why a connection became no link. `full`: too many handshakes. `plain`: TLS is missing. */
+/** The reason why a connection became no link. `full`: too many handshakes. `plain`: TLS is missing. */
 export type RefusedConnection = RefusalReason | CloseReason | 'full' | 'plain';
 
 interface AcceptorOptions extends HandshakeDeps {
@@ -29,7 +29,7 @@ export class Acceptor {
   /** Handshakes under way by network. */
   readonly #handshakes = new Map<string, number>();
   #handshakesInAll = 0;
-  /** What is to be done when the handshake of a connection is over, by its ports. */
+  /** Calls for the end of each connection's handshake, by its ports. */
   readonly #releases = new Map<string, () => void>();
   readonly #sockets = new Set<Socket>();
   readonly #links = new Map<number, { readonly link: Link; readonly incarnation: number }>();
@@ -58,7 +58,8 @@ export class Acceptor {
       this.#server.once('error', reject);
       this.#server.listen({ host, port }, () => {
         this.#server.off('error', reject);
-        // Of a connection that ended before it was accepted, or of no free descriptor: the listener stays.
+        // Errors of a connection that ended before it was accepted, or of no free descriptor, change nothing: the
+        // listener stays.
         this.#server.on('error', () => undefined);
         resolve((this.#server.address() as AddressInfo).port);
       });

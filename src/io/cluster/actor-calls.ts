@@ -20,7 +20,7 @@ interface ActorVerbsOptions {
 /** Names of the verbs below. */
 export const ACTOR_VERBS = ['ask', 'query', 'tell', 'remembers'] as const;
 
-/** What other nodes may call. Throws TypeError for arguments that no node of this version sends. */
+/** Verbs that other nodes may call. Throws TypeError for arguments that no node of this version sends. */
 export function actorVerbs({ local, kinds, owns, admit }: ActorVerbsOptions): Verbs {
   const byName = new Map(kinds.map((kind) => [kind.kind, kind]));
   const find = (name: unknown, id: unknown): { kind: AnyKind; id: string } => {

@@ -1,6 +1,6 @@
 /**
- * What the commands `cluster` do in the database: state of nodes and log, giving up a name, and replacing the log by the
- * state of one journal, at an import or after the database lost rows.
+ * Work of the commands `cluster` in the database: state of nodes and log, giving up a name, and replacing the log by
+ * the state of one journal, at an import or after the database lost rows.
  */
 import { randomUUID } from 'node:crypto';
 import { MINUTE_MS } from '../../domain/time.ts';

@@ -20,7 +20,7 @@ import { Sealer, SealUnopened } from './seal.ts';
 export interface CallKey {
   readonly timeMs: number;
   readonly node: number;
-  /** Of the node. */
+  /** Number of the record at its node. */
   readonly seq: number;
 }
 
@@ -81,7 +81,7 @@ const TRIM = {
 
 interface AuditTableOptions {
   readonly url: string;
-  /** Of `Cluster.secret`. */
+  /** Secrets of `Cluster.secret`. */
   readonly secrets: readonly Uint8Array[];
   /** Number of this node. */
   readonly node: () => number;

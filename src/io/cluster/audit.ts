@@ -19,11 +19,11 @@ import type { PeerLinks } from './peers.ts';
 import type { PgLog } from './pg-log.ts';
 import type { Verbs } from './rpc.ts';
 
-/** What other nodes may ask of the audit log. */
+/** Verbs that other nodes may call about the audit log. */
 export const AUDIT_VERBS = ['auditPage'] as const;
 
 export interface ClusterAudit {
-  /** Of this node. */
+  /** Audit log of this node. */
   readonly calls: CallAudit;
   readonly pages: AuditCluster;
   /** Answers other nodes that show pages of this one. */

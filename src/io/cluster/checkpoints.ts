@@ -87,7 +87,7 @@ export class Checkpoints {
     return { position, parts, ageMs, sample: sampleOf(row) } as ReplicaCheckpoint;
   }
 
-  /** Whether the row at a position, or row 1 for position 0, is in the log. */
+  /** True if the row at a position, or row 1 for position 0, is in the log. */
   async reachesBackTo(position: number): Promise<boolean> {
     const { rows } = await this.#database.run(REACHES, [Math.max(1, position)]);
     return rows.length > 0;

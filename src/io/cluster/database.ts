@@ -71,7 +71,7 @@ export function bytesOf(text: unknown): Buffer {
 export class Database implements Statements {
   readonly #options: DatabaseOptions;
   #client: pg.Client | undefined;
-  /** Of the session of `#client`. */
+  /** Mark of the session of `#client`. */
   #mark = '';
   #notices = 0;
   #tail: Promise<unknown> = Promise.resolve();

@@ -14,13 +14,13 @@ const NODE_MAX = 63;
 const NONCE_BYTES = 32;
 const KEY_BYTES = 32;
 
-/** Who a node says it is. */
+/** Identity that a node claims. */
 export interface Identity {
   readonly node: number;
   readonly incarnation: number;
   /** One life of the log: nodes of another log apply other rows. */
   readonly logId: string;
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string;
 }
 
@@ -80,7 +80,7 @@ interface HandshakeOptions {
   readonly self: Identity;
   readonly keys: readonly Buffer[];
   readonly randomBytes: (length: number) => Uint8Array;
-  /** Of the TLS session, the same at both ends (RFC 9266); empty without TLS. */
+  /** Channel binding of the TLS session, the same at both ends (RFC 9266); empty without TLS. */
   readonly binding: string;
 }
 
@@ -172,7 +172,7 @@ function nonceOf({ randomBytes }: HandshakeOptions): string {
   return Buffer.from(randomBytes(NONCE_BYTES)).toString('base64url');
 }
 
-/** What both proofs cover besides what their side says of itself. */
+/** Returns the context that both proofs cover besides the claims of their side. */
 function contextOf({ binding }: HandshakeOptions, acceptorNonce: string, dialerNonce: string): string {
   return JSON.stringify([binding, acceptorNonce, dialerNonce]);
 }

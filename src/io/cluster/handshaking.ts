@@ -23,7 +23,7 @@ export interface HandshakeDeps {
   readonly schedule: Schedule;
 }
 
-/** Why there is no link: the handshake was refused, or the connection was lost before its end. */
+/** The reason why there is no link: the handshake was refused, or the connection was lost before its end. */
 export type Failure =
   | { readonly refused: RefusalReason; readonly byPeer: boolean }
   | { readonly lost: CloseReason };

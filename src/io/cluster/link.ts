@@ -39,7 +39,7 @@ export class Link {
   readonly #schedule: Schedule;
   readonly #answers: boolean;
   readonly #reader = new FrameReader(HELLO_BYTES_MAX);
-  /** Of the frames before `open`: the handshake. */
+  /** Receiver of the frames before `open`: the handshake. */
   #onText: ((frame: Buffer) => void) | undefined;
   #onFrame: ((frame: unknown) => void) | undefined;
   readonly #onClose: ((reason: CloseReason) => void)[] = [];
@@ -126,7 +126,7 @@ export class Link {
     this.#flushLater();
   }
 
-  /** What waits is not sent, except for a refused handshake: its last text is. */
+  /** Closes without sending the frames that wait, except for a refused handshake: its last text is sent. */
   close(reason: CloseReason): void {
     if (this.#closed !== undefined) return;
     this.#closed = reason;

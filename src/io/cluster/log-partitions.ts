@@ -10,11 +10,11 @@ interface LogPartitionsOptions {
   readonly url: string;
   /** `Cluster.logHours`. */
   readonly keepHours: number;
-  /** Of the log that stay at least, together with those of the last hours. */
+  /** Bytes of the log that stay at least, together with those of the last hours. */
   readonly keepBytes?: number;
 }
 
-/** What one round did, by number of partition. */
+/** Changes of one round, by number of partition. */
 interface PartitionChanges {
   readonly made: readonly number[];
   readonly dropped: readonly number[];
@@ -57,7 +57,7 @@ export class LogPartitions {
     });
   }
 
-  /** To be called each minute by one node; several do no harm. Rejects with `DatabaseFailure`. */
+  /** Must be called each minute by one node; several do no harm. Rejects with `DatabaseFailure`. */
   async maintain(): Promise<PartitionChanges> {
     const [bounds] = (await this.#database.run(BOUNDS)).rows;
     const position = Number(bounds?.['pos']);

@@ -43,7 +43,7 @@ export const EXPEL = statement(
   ${INTO_LOG} select pos, $1::int, $2::bigint, $3::bigint, $4::bytea from h returning pos`,
 );
 
-/** Of the log and of each joined node but $1; one row without a node where there is none. */
+/** Columns of the log and of each joined node but $1; one row without a node where there is none. */
 const OTHERS = `h.pos, (extract(epoch from clock_timestamp()) * 1000)::bigint as database_ms, n.id, n.renewals, n.applied,
     n.digest_pos, n.digest, (n.figures ->> 'clockOffsetMs')::float8 as clock_offset_ms, ${SESSION_MARK}`;
 const JOINED = 'left join gatehouse.node n on n.joined and n.id <> $1::int';
@@ -56,7 +56,7 @@ export const RENEW = statement(
     where id = $1::int and incarnation = $2::bigint and joined returning 1)
   select ${OTHERS} from u cross join gatehouse.head h ${JOINED}`,
 );
-/** What `RENEW` reads, without a renewal. */
+/** Reads the same as `RENEW`, without a renewal. */
 export const LOOK = statement('look', `select ${OTHERS} from gatehouse.head h ${JOINED}`);
 
 /** From here on no statement of incarnation $2 can land. No row: the node has another incarnation. */

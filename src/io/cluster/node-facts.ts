@@ -17,9 +17,9 @@ export interface ClusterFacts {
   readonly position: number;
   /** Rows of the log that are known and not applied here. */
   readonly lagRows: number;
-  /** How long the oldest of them has been known. */
+  /** Milliseconds for which the oldest of them has been known. */
   readonly lagMs: number;
-  /** How long it may still answer without a renewal. */
+  /** Milliseconds that it may still answer without a renewal. */
   readonly leaseLeftMs: number;
   /** Names of the nodes that are in, this one included. */
   readonly members: readonly string[];

@@ -8,7 +8,7 @@ import { DATA_FILE, LOCK_FILE, makeFolders, syncToDisk } from '../../actors/runt
 import { Diverged } from '../../actors/runtime/replication/port.ts';
 import { ClusterUnusable } from './failures.ts';
 
-/** Why a journal is set aside. */
+/** The reason why a journal is set aside. */
 export type AsideReason = 'behind' | 'unsynced' | 'diverged';
 
 interface LastRun {
@@ -49,7 +49,7 @@ export function isUnsynced(dataPath: string, boot: string | null): boolean {
   return last?.end === 'open' && (boot === null || last.boot !== boot);
 }
 
-/** To be called before the journal is opened. Throws the error of the system. */
+/** Must be called before the journal is opened. Throws the error of the system. */
 export function markOpen(dataPath: string, boot: string | null): void {
   mark(dataPath, { end: 'open', boot, reason: '' });
 }

@@ -9,7 +9,7 @@ const HASH_DIGITS = 12;
 /** `late`: it is in, and has not renewed for a lease. */
 export const NODE_STATES = ['joined', 'late', 'out'] as const;
 
-/** As of its last renewal. */
+/** State of a node at its last renewal. */
 export interface NodeReport {
   readonly name: string;
   readonly number: number;
@@ -18,7 +18,7 @@ export interface NodeReport {
   /** Rows of the log that it has not applied. */
   readonly lag: number;
   readonly renewedMsAgo: number;
-  /** How long it may still answer without a renewal; 0 when it is out. */
+  /** Milliseconds that it may still answer without a renewal; 0 when it is out. */
   readonly leaseLeftMs: number;
   readonly partitionsOwned: number;
   /** Turns of all nodes that it has refused, and that it failed to apply, since its start: bugs of their writer. */

@@ -4,14 +4,14 @@ import type { DatabaseRow, Statements } from './database.ts';
 import { LIST_NODES } from './log-statements.ts';
 
 export interface NodeDescription {
-  /** Where its links listen. */
+  /** Address at which its links listen. */
   readonly address: string;
   readonly version: string;
-  /** Of what all configurations should say alike. */
+  /** Hash of the part that all configurations should have alike. */
   readonly configHash: Uint8Array;
 }
 
-/** What a node says of itself when it enters, and with each renewal. */
+/** Figures that a node reports when it enters, and with each renewal. */
 export interface NodeFigures {
   /** Newest version of rows that its program applies. Those that apply the first one alone do not say it. */
   readonly readsRows?: number;
@@ -46,7 +46,7 @@ export async function listNodes(session: Statements): Promise<readonly NodeRecor
   return (await session.run(LIST_NODES)).rows.map(nodeRecordOf);
 }
 
-/** Of a row that has `digest_pos` and `digest`. */
+/** Reads the sample of a row that has `digest_pos` and `digest`. */
 export function sampleOf(row: DatabaseRow): DigestSample | undefined {
   const digest = row['digest'] as Uint8Array | null;
   return digest === null ? undefined : { position: Number(row['digest_pos']), digest };

@@ -10,7 +10,7 @@ import type { NodeRecord } from './node-table.ts';
 interface NodeWatchOptions {
   /** Name of this node. */
   readonly name: string;
-  /** Of what all configurations should say alike. */
+  /** Hash of the part that all configurations should have alike. */
   readonly configHash: () => Uint8Array;
   readonly log: Log;
   readonly monotonicMs: () => number;
@@ -59,14 +59,14 @@ export class NodeWatch {
     for (const node of before) if (!now.includes(node)) log.write(hasLeft ? 'nodeLeft' : 'nodeOut', { node });
   }
 
-  /** Whether this node answers from its copy of the state. Before the first time that is no news. */
+  /** Logs if this node answers from its copy of the state, when that changes. Before the first time that is no news. */
   serves(serves: boolean): void {
     if (serves === this.#serves) return;
     this.#serves = serves;
     this.#options.log.write(serves ? 'nodeServes' : 'nodeRefuses');
   }
 
-  /** Whether the folder of files is that of the other nodes; `missing`: those whose markers are not in it. */
+  /** Logs if the folder of files is that of the other nodes; `missing`: those whose markers are not in it. */
   sharesFolder(isShared: boolean, missing: readonly number[]): void {
     const { log } = this.#options;
     const nodes = missing.map((node) => this.nameOf(node)).sort();
@@ -75,7 +75,7 @@ export class NodeWatch {
     this.#wasApart = nodes.length > 0;
   }
 
-  /** To be called while this node is out because of its clock. */
+  /** Must be called while this node is out because of its clock. */
   isOutForClock({ offsetMs }: ClockReading): void {
     if (this.#isClockDue('wrong'))
       this.#options.log.write('nodeClockWrong', { clockOffsetMs: Math.round(offsetMs) });

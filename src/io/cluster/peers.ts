@@ -37,9 +37,9 @@ interface PeerLinksOptions extends HandshakeDeps {
   /** 0 to 1. */
   readonly random: () => number;
   readonly listener: PeerListener;
-  /** What other nodes may call. */
+  /** Verbs that other nodes may call. */
   readonly verbs: Verbs;
-  /** What this node has applied of the log. */
+  /** Position of the log that this node has applied. */
   readonly position: () => number;
   readonly observer: LinkObserver;
 }
@@ -204,7 +204,7 @@ export class PeerLinks implements Peers {
       entry.calls = undefined;
       observer.onClosed(peer.node, true, reason);
     });
-    // What was said on an earlier link may be lost.
+    // The position that was sent on an earlier link may be lost.
     if (this.#applied > 0) link.sendLatest([APPLIED, this.#applied]);
     observer.onOpened(peer, true);
     this.#changed();

@@ -46,7 +46,7 @@ export interface PgLogOptions extends HeadOptions {
   readonly leaseMs: number;
   /** The newest row that this node has applied: each new connection finds it in the log. */
   readonly applied?: () => { readonly position: number; readonly lastRow: RowName | undefined } | undefined;
-  /** What the other nodes read of this process; all but the address may change. */
+  /** Description of this process for the other nodes; all but the address may change. */
   readonly process: NodeDescription;
   /** Goes with each entry and renewal. */
   readonly figures: () => Omit<NodeFigures, 'readsRows' | 'leaseMs' | 'clockOffsetMs'>;
@@ -71,9 +71,9 @@ export class PgLog implements SharedLog {
   readonly #reads: Database;
   /** Before it a refusal that does not pass ends the start; from then on all are waited for. */
   #hasJoined = false;
-  /** As of the last renewal or look. */
+  /** Clock at the last renewal or look. */
   clock: ClockReading = { offsetMs: 0, errorMs: 0 };
-  /** Whether the last renewal or look was answered: others must know when the offset was measured. */
+  /** True if the last renewal or look was answered: others must know when the offset was measured. */
   #isClockKnown = false;
 
   /** `head`: as `openHead` has found it. */
@@ -315,7 +315,10 @@ export class PgLog implements SharedLog {
     return confirmed(answer);
   }
 
-  /** What the port names: a failure of the database leaves open what happened, unless the log itself is gone. */
+  /**
+   * Turns an error into one of the port: a failure of the database leaves the outcome unknown, unless the log itself is
+   * gone.
+   */
   #portErrorOf(error: unknown): unknown {
     if (!(error instanceof DatabaseFailure)) return error;
     if (LOST_STATES.includes(error.sqlState))
@@ -343,7 +346,7 @@ function positionOf([row]: readonly DatabaseRow[]): number | undefined {
   return row === undefined ? undefined : Number(row['pos']);
 }
 
-/** What the seal of a row is bound to. */
+/** Returns the place that the seal of a row is bound to. */
 function placeOf({ node, incarnation, nodeSeq }: RowName): Buffer {
   return Buffer.from(`${node}.${incarnation}.${nodeSeq}`);
 }

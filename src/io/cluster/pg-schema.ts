@@ -7,7 +7,7 @@ import { SESSION_MARK, type Statements } from './database.ts';
 import { ClusterMisconfigured, ClusterUnusable, DatabaseFailure, SQL_STATE } from './failures.ts';
 import { type Sealer, SealUnopened } from './seal.ts';
 
-/** Of the tables and of what is sealed in them; a change that an older version cannot read raises it. */
+/** Version of the tables and of the sealed values in them; a change that an older version cannot read raises it. */
 const LAYOUT = 1;
 /** Positions of one partition of the log: trimming drops whole partitions. */
 export const PARTITION_ROWS = 1_000_000;

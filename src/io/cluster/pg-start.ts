@@ -1,4 +1,4 @@
-/** What a start does before it reads the log: connects, makes the tables when there are none, and checks both. */
+/** Steps of a start before it reads the log: connects, makes the tables when there are none, and checks both. */
 import { randomUUID } from 'node:crypto';
 import { SECOND_MS } from '../../domain/time.ts';
 import { Database, type Statements } from './database.ts';
@@ -8,7 +8,7 @@ import { Sealer } from './seal.ts';
 
 export interface HeadOptions {
   readonly url: string;
-  /** Of `Cluster.secret`: the first seals, all open. */
+  /** Secrets of `Cluster.secret`: the first seals, all open. */
   readonly secrets: readonly Uint8Array[];
   readonly monotonicMs: () => number;
   readonly wait: (ms: number) => Promise<unknown>;
@@ -27,7 +27,7 @@ export async function openHead({ url, secrets, ...waits }: HeadOptions): Promise
   const sealer = new Sealer(secrets, 'head');
   try {
     return await untilAnswered(waits, async () => {
-      // What was refused may be so for this session alone, such as a default of the database.
+      // A refusal may hold for this session alone, such as a default of the database.
       database.reconnect();
       const head = await makeAndCheck(database, sealer);
       // Through a pooler of transactions the second connection marks the session of the first one.
@@ -65,7 +65,7 @@ export async function untilAnswered<Result>(
   }
 }
 
-/** What a start ends with when waiting does not help. */
+/** Returns the error that a start ends with when waiting does not help. */
 export function refusalOf({ message, sqlState }: DatabaseFailure): ClusterUnusable {
   return new ClusterUnusable(
     `the database of Cluster.url refuses this node: ${message} (SQLSTATE ${sqlState})`,

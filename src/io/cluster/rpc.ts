@@ -135,7 +135,7 @@ function errorOf([row, detail, retryAfterSeconds, scope]: readonly unknown[]): G
 interface AnswererOptions {
   readonly link: Link;
   readonly verbs: Verbs;
-  /** What this node has applied of the log. */
+  /** Position of the log that this node has applied. */
   readonly position: () => number;
   /** Called with what a verb threw that is no row of the error table. */
   readonly onBug: (verb: string, error: unknown) => void;
@@ -156,7 +156,7 @@ export class Answerer {
     if (typeof id !== 'number' || typeof name !== 'string') throw new BadFrame('no call');
     const verb = Object.hasOwn(this.#options.verbs, name) ? this.#options.verbs[name] : undefined;
     if (verb === undefined) {
-      // Of a newer program.
+      // A newer program knows the verb.
       this.#refuse(id, name, new GatewayError('InternalError'));
     } else if (this.#underWay >= CALLS_MAX) this.#refuse(id, name, new GatewayError('Overloaded'));
     else this.#run(id, name, () => verb(...args));

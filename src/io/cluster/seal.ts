@@ -58,7 +58,7 @@ export class Sealer {
     throw new SealUnopened('Cluster.secret does not open it');
   }
 
-  /** Whether the first secret opens it. Throws `SealUnopened` when none does. */
+  /** True if the first secret opens it. Throws `SealUnopened` when none does. */
   isSealedWithFirst(sealed: Uint8Array, place: Uint8Array): boolean {
     this.open(sealed, place);
     const [first] = this.#keysOf(sealed.subarray(0, SALT_BYTES));

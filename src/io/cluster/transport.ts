@@ -41,7 +41,7 @@ export function openSocket({ tls }: Transport, { host, port }: HostPort, onReady
     {
       ...{ host, port, cert, key, minVersion: 'TLSv1.3' },
       ...(ca === undefined ? { rejectUnauthorized: false } : { ca, rejectUnauthorized: true }),
-      // Which node it is, is said and proven in the handshake of the link.
+      // The handshake of the link names the node and proves it.
       checkServerIdentity: () => undefined,
     },
     onReady,

@@ -149,7 +149,7 @@ export class Throttle {
   }
 }
 
-/** What all streams of a throttle share. */
+/** Dependencies that all streams of a throttle share. */
 interface StreamHost {
   readonly elapsed: Clock;
   readonly settings: SettingsReader;

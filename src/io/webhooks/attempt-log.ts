@@ -10,7 +10,7 @@ import { type LogFieldsOf, TRAFFIC_LINES } from '../observability/log-lines.ts';
 import { escapedToAscii } from '../observability/pretty.ts';
 import type { RequestLogMode } from '../observability/request-log.ts';
 
-/** What a line is written of. */
+/** The attempt that a line is written about. */
 export interface LoggedAttempt {
   readonly appId: string;
   readonly webhookId: string;
@@ -23,7 +23,7 @@ export interface LoggedAttempt {
   /** `host:port` of the receiver. */
   readonly host: string;
   readonly result: Pick<AttemptResult, 'status' | 'failure' | 'elapsedMs'>;
-  /** Of the webhook after the attempt; undefined when the result could not be stored. */
+  /** State of the webhook after the attempt; undefined when the result could not be stored. */
   readonly state: WebhookState | undefined;
   /** Unix milliseconds of the next try; null when none is planned. */
   readonly retryAtMs: number | null;

@@ -37,8 +37,8 @@ export class Checkpoint {
   }
 
   /**
-   * Of one machine. Undefined before the first checkpoint. Never smaller than the stored one. A journal that nodes wrote
-   * has one for each partition instead: it is read from the beginning, cursors say what was delivered.
+   * Checkpoint of one machine. Undefined before the first checkpoint. Never smaller than the stored one. A journal that
+   * nodes wrote has one for each partition instead: it is read from the beginning, cursors say what was delivered.
    */
   get position(): number | undefined {
     return this.#positionAt(META_KEY) ?? (this.#isFromNodes ? 0 : undefined);

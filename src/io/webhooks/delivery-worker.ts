@@ -25,7 +25,7 @@ import { type DeliveryKeys, openKeys } from './signature.ts';
 import type { Subscription, Subscriptions } from './subscriptions.ts';
 
 export interface DeliveryWorkerOptions {
-  /** Of this node: its applications are here, and those of others are not asked to settle a late attempt. */
+  /** The actors of this node: its applications are here, and those of others are not asked to settle a late attempt. */
   readonly actors: ActorSystem;
   readonly log: EventLog;
   readonly subscriptions: Subscriptions;

@@ -28,7 +28,7 @@ interface DispatcherOptions
   readonly administration: Pick<Administration, 'ids' | 'metaGet' | 'metaPut'>;
   readonly schedule: Schedule;
   readonly concurrency?: ConcurrencyLimits;
-  /** Of a node of a cluster; endless unless given. */
+  /** Lease of a node of a cluster; endless unless given. */
   readonly lease?: DeliveryLease;
   readonly onBug: (error: unknown, appId: string) => void;
 }
@@ -129,7 +129,7 @@ export class WebhookDispatcher {
     while (this.#active.size > 0 && !over) await new Promise<void>((resolve) => schedule.timer(10, resolve));
     cancel();
     this.#attempts.stop();
-    // Of a node that is out by now the next owner continues from the checkpoint before.
+    // The next owner of a node that is out by now continues from the checkpoint before.
     if (this.#started) await this.#checkpoint.write().catch(this.#onCheckpointError);
   }
 
@@ -174,7 +174,10 @@ export class WebhookDispatcher {
     }
   }
 
-  /** When the oldest undelivered event was accepted, Unix milliseconds; undefined without a backlog. */
+  /**
+   * Returns the time at which the oldest undelivered event was accepted, Unix milliseconds; undefined without a
+   * backlog.
+   */
   oldestUndeliveredMs(appId: string): number | undefined {
     return oldestUndeliveredMs(this.subscriptions.get(appId), this.#options.log);
   }

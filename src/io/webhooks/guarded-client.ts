@@ -17,7 +17,7 @@ interface GuardedClientOptions {
   readonly resolve: Resolve;
   /** Monotonic milliseconds. */
   readonly elapsed: () => number;
-  /** To one origin. */
+  /** Connections to one origin. */
   readonly connections: number;
   readonly originsMax?: number;
 }
@@ -29,7 +29,7 @@ interface GuardedRequest extends RequestLine {
   /** Bytes read of the answer; then the connection is closed. */
   readonly answerMaxBytes: number;
   readonly signal: AbortSignal;
-  /** As of `sendRequest`. */
+  /** The same as in `sendRequest`. */
   readonly mayBegin?: (() => boolean) | undefined;
 }
 

@@ -13,7 +13,7 @@ export interface DeliveryLease {
 
 export const ENDLESS: DeliveryLease = { leftMs: Number.POSITIVE_INFINITY };
 
-/** Until what a node without a lease could not do is tried again: the lease may be back at any time. */
+/** Milliseconds until a node repeats what it could not do without a lease, which may be back at any time. */
 export const NO_LEASE_MS = SECOND_MS;
 /** Longest time between two looks at a lease. */
 const LOOK_MS = SECOND_MS;

@@ -81,7 +81,9 @@ export class WebhookStatistics {
   }
 }
 
-/** When the oldest undelivered event was accepted, Unix milliseconds; undefined without a backlog. */
+/**
+ * Returns the time at which the oldest undelivered event was accepted, Unix milliseconds; undefined without a backlog.
+ */
 export function oldestUndeliveredMs(entry: Subscription | undefined, log: EventLog): number | undefined {
   if (entry === undefined || entry.backlog.from === null) return undefined;
   const [listed] = entry.backlog.after(entry.backlog.from);

@@ -59,7 +59,7 @@ export const deliveriesSchema = named(
       }),
     ),
     resends: array(object({ resendId: idText('Of the marked repeats', 'resend-1'), events: integer() })),
-    /** Of the oldest event that waits; null when none does. */
+    /** Age of the oldest event that waits; null when none does. */
     oldestUndeliveredSeconds: nullable(integer()),
   }),
 );
@@ -89,7 +89,7 @@ export type ResendRequest =
   | { readonly fromMs: number; readonly toMs: number };
 
 interface OwnerApiOptions {
-  /** Of this node. */
+  /** Work of this node. */
   readonly work: WebhookOwnerWork;
   readonly atDeliverer: AtDeliverer;
   /** False while webhooks wait for nodes of another version. */

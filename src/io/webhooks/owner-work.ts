@@ -1,5 +1,5 @@
 /**
- * What the node that delivers to an application does for its owner: it has the backlog and the delivery log, and makes
+ * Work of the node that delivers to an application for its owner: it has the backlog and the delivery log, and makes
  * the attempts. Of a cluster that is the owner of the application; results are plain data, which travel.
  */
 import { randomBytes } from 'node:crypto';
@@ -34,7 +34,7 @@ interface PingResult {
 
 interface OwnerWorkDeps {
   readonly dispatcher: WebhookDispatcher;
-  /** Of this node. */
+  /** The actors of this node. */
   readonly actors: Pick<ActorSystem, 'ask' | 'query'>;
   readonly log: EventLog;
   readonly attemptLog: AttemptLog | undefined;
@@ -50,7 +50,7 @@ export class WebhookOwnerWork {
     this.#deps = deps;
   }
 
-  /** When the oldest undelivered event was accepted, Unix milliseconds; null without a backlog. */
+  /** Returns the time at which the oldest undelivered event was accepted, Unix milliseconds; null without a backlog. */
   waitingSinceMs(appId: string): number | null {
     return this.#deps.dispatcher.oldestUndeliveredMs(appId) ?? null;
   }
@@ -147,8 +147,8 @@ export const WEBHOOK_VERBS = [
 export type WebhookVerb = (typeof WEBHOOK_VERBS)[number];
 
 /**
- * What other nodes may call, each with the application first. `admit` throws where this node does not deliver to it. Throws
- * TypeError for arguments that no node of this version sends.
+ * Verbs that other nodes may call, each with the application first. `admit` throws where this node does not deliver to
+ * it. Throws TypeError for arguments that no node of this version sends.
  */
 export function webhookVerbs(
   work: WebhookOwnerWork,

@@ -27,7 +27,7 @@ export interface OutgoingDelivery {
   readonly apiKeys: DeliveryKeys;
   /** A resend that the owner requested. */
   readonly resent: boolean;
-  /** Of a sampled delivery: the parent of the attempt. */
+  /** Span of a sampled delivery: the parent of the attempt. */
   readonly span?: TraceSpan | undefined;
   /** The attempt ends with it, whatever the receiver says later. */
   readonly leased: Pick<LeasedAttempt, 'signal' | 'mayBegin'>;

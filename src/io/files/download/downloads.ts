@@ -49,13 +49,13 @@ interface DownloadOptions {
   readonly proxy?: SendingProxy | undefined;
   /** Clients may be sent to the storage itself. Read for every download. */
   readonly mayRedirect?: () => boolean;
-  /** How long a client may read nothing; `UNREAD_MS` unless given. */
+  /** Milliseconds that a client may read nothing; `UNREAD_MS` unless given. */
   readonly unreadMs?: number;
   /** A body was aborted by the gateway. */
   readonly onFault: (message: string, error: unknown) => void;
 }
 
-/** What the route adds to a download. */
+/** Form that the route gives a download. */
 export interface DownloadForm {
   /** Added to the headers of every download; `Cache-Control` is one of them. */
   readonly headers: HeaderList;
@@ -195,7 +195,7 @@ export class Downloads {
     return storage.linkTo(key, { contentType, contentDisposition, cacheControl });
   }
 
-  /** Where the proxy finds the file; undefined when the gateway sends it. */
+  /** Returns the path at which the proxy finds the file; undefined when the gateway sends it. */
   #pathForProxy(key: FileKey, { isPlain, lengthBytes }: Content): string | undefined {
     const { proxy, storage } = this.#options;
     if (proxy === undefined || !isPlain || lengthBytes < HANDED_OVER_BYTES_MIN) return undefined;

@@ -41,7 +41,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 /** Types that a browser may show inline. SVG may contain scripts. */
 const SHOWN = /^(?:image\/(?!svg)|audio\/|video\/|application\/pdf$|text\/plain(?:;|$))/;
-/** Of a name in the header: the longest that an upload may have; the module's may be longer. */
+/** Characters of a name in the header: the longest that an upload may have; the module's may be longer. */
 const NAME_CHARACTERS_MAX = 255;
 /** Control characters, lone surrogates, line separators, direction marks and path separators. */
 const UNSAFE = /[\p{Cc}\p{Cs}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069/\\]/gu;

@@ -30,7 +30,7 @@ export interface Sending {
   readonly file: StoredFile;
   /** Within the file. */
   readonly pieces: readonly BodyPiece[];
-  /** Of all pieces. */
+  /** Length of all pieces. */
   readonly lengthBytes: number;
   readonly pace: Pace;
   readonly buffers: SendBuffers;

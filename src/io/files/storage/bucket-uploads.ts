@@ -21,7 +21,7 @@ import type { DirectUploads, PartLease, WantedFiles } from './port.ts';
 import type { Bucket } from './s3/bucket.ts';
 import type { UploadObjects } from './s3/upload-objects.ts';
 
-/** Of one read of an object. */
+/** Bytes of one read of an object. */
 const STEP_BYTES = 512 * 1024;
 /** Pieces that are hashed at once. Shared memory is freed late, so their buffers are kept: 4 MiB. */
 const HASHED_AT_ONCE = 8;
@@ -194,7 +194,7 @@ export class BucketUploads implements DirectUploads {
     };
   }
 
-  /** Of the bytes of a piece that the file has. */
+  /** Reads the bytes of a piece that the file has. */
   async #read(
     key: FileKey,
     pieces: readonly SegmentRange[],

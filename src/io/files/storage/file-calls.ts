@@ -6,7 +6,10 @@ import { GatewayError } from '../../../domain/errors.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 
 const CALLS_MAX = 8;
-/** Of these, tasks of worker threads that may wait for a sync. Two threads remain for reads while the disk syncs. */
+/**
+ * Tasks of worker threads, among these calls, that may wait for a sync. Two threads remain for reads while the disk
+ * syncs.
+ */
 const SYNCS_MAX = 6;
 /** Calls that wait for a thread: those of all uploads and downloads. One more is refused with `Overloaded`. */
 const WAITING_MAX = 10_000;

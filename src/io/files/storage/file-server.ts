@@ -7,7 +7,7 @@ export interface SentFile extends ReadableFile {
   crc32Of(position: number, lengthBytes: number): Promise<number>;
 }
 
-/** How a browser shows what a link leads to. */
+/** Form in which a browser shows the target of a link. */
 export interface LinkForm {
   readonly contentType: string;
   readonly contentDisposition: string;

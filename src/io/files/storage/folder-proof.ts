@@ -1,18 +1,18 @@
 /**
- * Whether the folder of files of this node is that of the other nodes. Each node writes a marker whose value is new each
- * minute and says the value with its renewals; here the markers of the others are looked for. A copy of the folder has old
- * values, and another folder none (docs/decisions/0316).
+ * Proves that the folder of files of this node is that of the others (docs/decisions/0316). Each minute a node writes a
+ * marker with a new value and says the value with its renewals; nodes look for each other's markers. A copy of the
+ * folder has old values, another one none.
  */
 import type { Schedule } from '../../../actors/runtime/runtime-context.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import type { NodeRecord } from '../../cluster/node-table.ts';
 import type { Markers } from './marker-folder.ts';
 
-/** How long a marker may be missing after its value was said. */
+/** Milliseconds that a marker may be missing after its value was said. */
 export const MARKER_WAIT_MS = 5 * SECOND_MS;
 const RENEWED_MS = MINUTE_MS;
 const LOOK_MS = SECOND_MS;
-/** Of this node, with the one of before: others may not have heard of the newest yet. */
+/** Markers of this node that are kept, with the one of before: others may not have heard of the newest yet. */
 const KEPT = 2;
 /** A value becomes a name: what the database says is judged. */
 const VALUE = /^[0-9a-f]{32}$/;
@@ -37,7 +37,7 @@ interface ProofOptions {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Of another node. */
+/** Marker of another node. */
 interface Seen {
   readonly value: string;
   readonly isFound: boolean;
@@ -135,7 +135,7 @@ export class FolderProof {
   async #work(): Promise<void> {
     if (this.#isBusy || this.#node === 0) return;
     this.#isBusy = true;
-    // While it is apart it is in a hurry: its folder may have been mounted since.
+    // A node whose folder is apart checks more often: its folder may have been mounted since.
     const intervalMs = this.#isShared ? RENEWED_MS : MARKER_WAIT_MS;
     const isDue = this.#options.monotonicMs() - this.#writtenMs >= intervalMs;
     if (isDue) await this.#try(() => this.#write());

@@ -43,11 +43,11 @@ interface LocalStorageOptions {
   readonly onFault: StorageFaultListener;
   /** Called, once a minute at most, when the disk has no space for uploads. */
   readonly full?: FullListener;
-  /** Of the root's disk unless given. */
+  /** Free space of the root's disk unless given. */
   readonly freeSpace?: FreeSpaceProbe;
   /** Descriptors kept for reading. */
   readonly keptMax?: number;
-  /** Who may read new files: the gateway's account, or its group too. */
+  /** Accounts that may read new files: the gateway's, or those of its group too. */
   readonly readers?: Readers;
   /** Other nodes write into the same folder. */
   readonly isShared?: boolean;

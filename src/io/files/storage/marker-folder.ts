@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { systemCode } from '../../../domain/disk-faults.ts';
 import type { FileCalls } from './file-calls.ts';
 
-/** Of other names, which a person has put there, the rest is left. */
+/** Entries that are read; further names, which a person has put there, are left. */
 const ENTRIES_MAX = 1_000;
 
 /** Each call rejects with the error of the system, or with that of the bound on calls; one that hangs does not settle. */

@@ -72,7 +72,10 @@ export class OwnerFolder {
     return this.#run(name, async (path) => (await unlessAbsent(lstat(path), undefined)) !== undefined);
   }
 
-  /** When it was last written, Unix milliseconds. Of a name that is gone by now: never before any moment. */
+  /**
+   * Returns the time of the last write, Unix milliseconds. For a name that is gone by now it is infinite, so it is
+   * before no moment.
+   */
   writtenMs(name: string): Promise<number> {
     return this.#run(
       name,
@@ -113,7 +116,7 @@ export function ownerName(key: FileKey): string {
   return fileSafe(key.owner);
 }
 
-/** Of a folder whose entries are read as they are asked for. */
+/** Lists a folder whose entries are read as they are asked for. */
 export async function* entriesOf(path: string, calls: FileCalls, late: OnLate): AsyncGenerator<Dirent> {
   const folder = await calls.run(() => opendir(path), late);
   try {

@@ -5,7 +5,7 @@ import type { FileCalls, OnLate } from './file-calls.ts';
 import { entriesOf, type OwnerFolder, type OwnerFolders } from './owner-folders.ts';
 import type { SweepScope } from './port.ts';
 
-/** As `partName` makes them. */
+/** Names that `partName` makes. */
 const PART_NAME = /^([0-9]+)(?:\.([1-9][0-9]{0,15}))?\.part$/;
 
 interface SweepDeps {

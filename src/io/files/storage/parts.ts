@@ -37,7 +37,7 @@ interface PartUse {
   leases: number;
   /** One descriptor for all leases; undefined when there is no such file. */
   opening: Promise<OpenPart | undefined> | undefined;
-  /** What `opening` has resolved with. */
+  /** Part that `opening` has resolved with. */
   open: OpenPart | undefined;
   kept: NodeJS.Timeout | undefined;
   /** Publish and remove calls that wait or run, one after the other. */
@@ -222,7 +222,10 @@ export class Parts {
     });
   }
 
-  /** What uses the part is not done in time: callers that wait are answered. Call the result when it is done. */
+  /**
+   * Answers the callers that wait, because the work that uses the part is not done in time. Call the result when it is
+   * done.
+   */
   #late(key: FileKey, use: PartUse): () => void {
     use.late += 1;
     for (const answer of use.onLate) answer();

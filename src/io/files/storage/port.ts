@@ -37,7 +37,7 @@ export interface PartLease {
   readonly fd: number;
   /** Cuts the part off, or fills it with zeros up to there. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
   truncate(sizeBytes: number): Promise<void>;
-  /** What was written before is on the disk, and other nodes see it. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
+  /** Puts earlier writes on the disk, where other nodes see them. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
   sync(): Promise<void>;
   /** One read into `target`; resolves with the bytes read. Rejects with `FileStorageFailed`, `TaskTimedOut`. */
   read(target: Uint8Array, position: number): Promise<number>;
@@ -55,8 +55,8 @@ export interface PartLease {
 }
 
 /**
- * Where the bytes of uploads go into a bucket as they arrive. Each call rejects as the storage does, and once it resolves the
- * bucket has the bytes. A position is one in the file.
+ * Writes the bytes of uploads into a bucket as they arrive. Each call rejects as the storage does, and once it resolves
+ * the bucket has the bytes. A position is one in the file.
  */
 export interface DirectUploads {
   /** A chunk of v1, whose `crc32` its bytes have; they stay as they are meanwhile. */
@@ -78,7 +78,7 @@ export interface DirectUploads {
 /** File ids whose parts a sweep keeps. */
 export type WantedFiles = Pick<ReadonlySet<string>, 'has'>;
 
-/** What a sweep looks at where other nodes write into the same folder. */
+/** Scope of a sweep where other nodes write into the same folder. */
 export interface SweepScope {
   /** Owners whose parts it may remove. */
   readonly includes: (owner: string) => boolean;

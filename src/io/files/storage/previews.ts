@@ -2,7 +2,9 @@
 import type { FileKey } from '../../../domain/files/files.ts';
 import type { FilePreview } from './port.ts';
 
-/** Of at most 96 KiB each. One is taken some turns after its publish; the oldest leaves first. */
+/**
+ * Previews that are kept, of at most 96 KiB each. One is taken some turns after its publish; the oldest leaves first.
+ */
 const PREVIEWS_MAX = 32;
 
 export class Previews {

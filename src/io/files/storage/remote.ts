@@ -53,11 +53,11 @@ interface RemoteStorageOptions {
   readonly onFault: StorageFaultListener;
   /** Called, once a minute at most, when the disk has no space for uploads. */
   readonly full?: FullListener;
-  /** Of the staging folder's disk unless given. */
+  /** Free space of the staging folder's disk unless given. */
   readonly freeSpace?: FreeSpaceProbe;
   /** Other nodes stage into the same folder. */
   readonly isShared?: boolean;
-  /** Of the log of a cluster whose servers are all buckets: bytes of uploads go there as they arrive. */
+  /** Id of the log of a cluster whose servers are all buckets: bytes of uploads go there as they arrive. */
   readonly directLogId?: string | undefined;
   /** A request without progress for this time is aborted. */
   readonly stalledMs?: number;

@@ -16,7 +16,7 @@ import type { FileStorage } from './port.ts';
 
 /** Files of one request. */
 const REMOVALS_PER_REQUEST_MAX = 1_000;
-/** Of one request; a file takes some 70 bytes. */
+/** Bytes of one request's body; a file takes some 70 bytes. */
 export const REMOVALS_BODY_MAX_BYTES = 256 * 1024;
 /** Concurrent requests; one more is refused with `Overloaded`. */
 const REQUESTS_MAX = 4;

@@ -38,7 +38,7 @@ export class SegmentJoins {
       return await this.#space.use(`join ${key.fileId}`, sizeBytes, join);
     }
     const part = segmentKey(key, whole.number);
-    // What a stream wrote behind the bytes that count is cut off.
+    // Bytes that a stream wrote behind those that count are cut off.
     const file = { name: partName(part), sizeBytes, partBytesMax: Number.MAX_SAFE_INTEGER };
     await this.#parts.exclusively(part, (late) => publish(file, late));
     return true;

@@ -11,7 +11,7 @@ import type { ReadableFile } from './file-body.ts';
 import type { FileServer } from './file-server.ts';
 import { type Broken, ServerRequests } from './server-requests.ts';
 
-/** Of an answer that is not read; a longer one closes the connection. */
+/** Bytes of an answer that is not read; a longer one closes the connection. */
 const IGNORED_BYTES_MAX = 64 * 1024;
 
 interface StorageServerOptions {

@@ -29,14 +29,14 @@ export interface ReceiveOptions {
   readonly body: IncomingBody;
   /** The caller releases it after `receive` has settled. `send`: its descriptor is not used. */
   readonly lease: Pick<PartLease, 'fd' | 'keepFor' | 'failure'>;
-  /** Of the first byte in the part. */
+  /** Position of the first byte in the part. */
   readonly positionBytes: number;
   /** `receive` rejects with `tooLong` when more is declared or sent. */
   readonly maxBytes: number;
   readonly tooLong: ErrorName;
   /** A body that fits into one buffer is written only if it has this CRC-32; otherwise compare `crc32` of the result. */
   readonly expectedCrc32?: number;
-  /** Of a chunk: written once all `maxBytes` bytes are in the part and have `expectedCrc32`. */
+  /** Entry of a chunk: written once all `maxBytes` bytes are in the part and have `expectedCrc32`. */
   readonly entry?: ChunkEntry;
   /**
    * Another node may have stored the same chunk by then: nothing is written but a whole body of `maxBytes` bytes with
@@ -44,11 +44,12 @@ export interface ReceiveOptions {
    */
   readonly writesWhole?: boolean;
   /**
-   * Of bytes that replace others: `receive` waits for it once the body has all `maxBytes` bytes and `expectedCrc32`, and
-   * writes afterwards. Any other body writes nothing, and one that finds no free buffer is `Overloaded`.
+   * Called for bytes that replace others: `receive` waits for it once the body has all `maxBytes` bytes and
+   * `expectedCrc32`, and writes afterwards. Any other body writes nothing, and one that finds no free buffer is
+   * `Overloaded`.
    */
   readonly beforeWrite?: (() => Promise<void>) | undefined;
-  /** Of a whole body: takes its bytes in place of the part. They stay as they are until it has settled. */
+  /** Takes the bytes of a whole body in place of the part. They stay as they are until it has settled. */
   readonly send?: ((bytes: Uint8Array) => Promise<void>) | undefined;
   /** The caller calls `leave`. */
   readonly throttled?: ThrottledStream;
@@ -56,7 +57,7 @@ export interface ReceiveOptions {
   readonly sha256?: boolean;
   /** The progress is saved while the body arrives. */
   readonly checkpoint?: ProgressOptions | undefined;
-  /** Of a sampled request. */
+  /** Span of a sampled request. */
   readonly span?: TraceSpan | undefined;
   /** Stops the upload; bytes that arrived until then are in the part. */
   readonly signal?: AbortSignal;
@@ -78,7 +79,7 @@ interface Piece {
   isWritten: boolean;
 }
 
-/** What all bodies share. */
+/** Dependencies that all bodies share. */
 interface BodyWriterDeps {
   readonly workers: WorkerPort;
   readonly buffers: SharedBuffers;
@@ -249,7 +250,7 @@ export class BodyWriter implements IncomingSink {
     return { entry };
   }
 
-  /** Of a chunk that found no free buffer, and so came in pieces. */
+  /** Writes the entry of a chunk that found no free buffer, and so came in pieces. */
   #writeEntry({ ended, sizeBytes, crc32 }: Received): void {
     const { entry, expectedCrc32, maxBytes } = this.#options;
     if (entry === undefined || this.#entrySubmitted) return;
@@ -327,7 +328,7 @@ export class BodyWriter implements IncomingSink {
     this.#progress.reached(sizeBytes, before);
   }
 
-  /** What waits for a full buffer is written now. */
+  /** Writes the bytes that wait for a full buffer. */
   #flush(): void {
     if (this.#isOver) return;
     this.#submitOverflow();

@@ -72,7 +72,7 @@ export class SharedBuffers {
     this.#users -= 1;
   }
 
-  /** How many of `wanted` buffers each user may have at the workers while it fills another one. At least 1. */
+  /** Returns how many of `wanted` buffers each user may have at the workers while it fills another one. At least 1. */
   share(wanted: number): number {
     return Math.max(1, Math.min(wanted, Math.floor(this.#max / this.#users) - 1));
   }

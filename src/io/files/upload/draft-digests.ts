@@ -28,8 +28,8 @@ export function checkBody(digests: Digests, { crc32, sha256 }: Arrived): void {
 }
 
 /**
- * Of the whole file: one that arrived in pieces is read again for its SHA-256, by `hash`. Throws `ChecksumError`, and what
- * `hash` rejects with.
+ * Checks the digests of the whole file: one that arrived in pieces is read again for its SHA-256, by `hash`. Throws
+ * `ChecksumError`, and what `hash` rejects with.
  */
 export async function checkFile(
   digests: Digests,

@@ -29,18 +29,18 @@ interface KeptPieces {
 interface PieceStreamOptions {
   readonly direct: DirectUploads;
   readonly workers: WorkerPort;
-  /** Of the finished file. */
+  /** Key of the finished file. */
   readonly key: FileKey;
   /** Its fencing number, which no other stream of the draft has. */
   readonly stream: number;
-  /** What is kept when it begins. */
+  /** Pieces and bytes that are kept when it begins. */
   readonly kept: KeptPieces;
 }
 
 export class PieceStream {
   readonly #options: PieceStreamOptions;
   #kept: KeptPieces;
-  /** Where the next piece begins. */
+  /** Position at which the next piece begins. */
   #nextBytes: number;
   #sending: Promise<unknown> = Promise.resolve();
 
@@ -61,7 +61,7 @@ export class PieceStream {
     if (last !== undefined && last.endBytes > this.#nextBytes) await direct.fetch(key, last, lease);
   }
 
-  /** What has come is none of the file: what was kept before counts. */
+  /** Discards the received bytes, which are none of the file: those that were kept before count. */
   forget(): void {
     this.#kept = this.#options.kept;
   }

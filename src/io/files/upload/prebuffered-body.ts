@@ -10,14 +10,14 @@ import { GatewayError } from '../../../domain/errors.ts';
 import { pageMemory } from '../../../domain/page-memory.ts';
 import type { IncomingBody, IncomingSink } from '../../http/body/incoming-body.ts';
 
-/** Of one body: a chunk of v1 that arrived with its head needs no file. */
+/** Bytes of one body in memory: a chunk of v1 that arrived with its head needs no file. */
 const MEMORY_BYTES = 512 * 1024;
-/** Of one read from the file. */
+/** Bytes of one read from the file. */
 const STEP_BYTES = 512 * 1024;
 
-/** Of all prebuffered bodies together. */
+/** Bounds of all prebuffered bodies together. */
 export interface PrebufferBounds {
-  /** Of the files, which lose their name at once. */
+  /** Folder of the files, which lose their name at once. */
   readonly folder: string;
   readonly memoryBytesMax: number;
   readonly fileBytesMax: number;
@@ -179,7 +179,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
     this.#sink?.lost();
   }
 
-  /** Until the sink pauses or nothing is kept any more; then the client is resumed. */
+  /** Delivers until the sink pauses or nothing is kept any more; then the client is resumed. */
   #deliver(): void {
     const sink = this.#sink;
     if (sink === undefined || this.#delivering || this.#released) return;

@@ -10,12 +10,12 @@ import { BodyWriter, type Received, type ReceiveOptions } from './body-writer.ts
 import { type SharedBufferCounters, SharedBuffers } from './buffers.ts';
 import { type PrebufferBounds, PrebufferedBody, type PrebufferTotals } from './prebuffered-body.ts';
 
-/** Of bodies that may not be read yet. With the shared buffers, the 64 MiB that 60 uploads may take. */
+/** Bytes of bodies that may not be read yet. With the shared buffers, the 64 MiB that 60 uploads may take. */
 const PREBUFFER_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
 const PREBUFFER_FILE_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 interface ReceiverOptions {
-  /** Of prebuffered bytes that do not fit into memory. */
+  /** Folder for prebuffered bytes that do not fit into memory. */
   readonly folder: string;
   readonly sharedBuffers?: SharedBuffers;
   readonly prebuffer?: Partial<Omit<PrebufferBounds, 'folder' | 'standsStill'>>;
@@ -30,7 +30,7 @@ export interface ReceiverCounters {
   /** Written on the main thread because no buffer was free. */
   readonly overflowBytes: number;
   readonly lost: number;
-  /** Of bodies that are not accepted yet. */
+  /** Totals of bodies that are not accepted yet. */
   readonly prebuffered: Readonly<PrebufferTotals>;
 }
 
@@ -72,7 +72,7 @@ export class BodyReceiver {
       prebuffered.checkRead();
       return result;
     } catch (error) {
-      // To its reader such a body only ended early.
+      // The reader sees only an early end of such a body.
       prebuffered.checkRead();
       throw error;
     } finally {

@@ -19,7 +19,7 @@ export interface RecoveryOptions {
   readonly administration: Pick<Administration, 'metaGet' | 'metaPut'>;
   readonly storage: Pick<FileStorage, 'sweep'>;
   /**
-   * Of a node: its own uploads alone, and none of them hashed, because what was acknowledged is on the disk. Parts that
+   * Limits a node to its own uploads, and hashes none of them, because acknowledged bytes are on the disk. Parts that
    * were written at or after `keepSinceMs` stay: one may be of an upload that this node has not heard of yet.
    */
   readonly node?: { readonly ownership: Ownership; readonly keepSinceMs: number };

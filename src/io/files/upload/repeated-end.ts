@@ -9,7 +9,7 @@ import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
 import type { IncomingBody } from '../../http/body/incoming-body.ts';
 import type { ThrottledStream } from '../throttle.ts';
 
-/** Whether the request ends the file as the first time. Reads the body where it may be the last piece. */
+/** True if the request ends the file as the first time. Reads the body where it may be the last piece. */
 export async function repeatsEnd(
   { offsetBytes, completes, totalBytes }: UploadPlan,
   incoming: IncomingBody | undefined,
@@ -26,7 +26,7 @@ export async function repeatsEnd(
   return found !== undefined && combineCrc32(prefixCrc32, found, lastBytes) === crc32;
 }
 
-/** Of a body with exactly this size; undefined for any other, and when the client left. */
+/** Computes the CRC-32 of a body with exactly this size; undefined for any other, and when the client left. */
 function checksumOf(
   incoming: IncomingBody,
   sizeBytes: number,

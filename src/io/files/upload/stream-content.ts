@@ -1,5 +1,6 @@
 /**
- * What one stream of a v2 upload leaves: its bytes are where other nodes find them, then sizes and digests are checked.
+ * Content that one stream of a v2 upload leaves: its bytes are where other nodes find them, then sizes and digests are
+ * checked.
  */
 import type { StreamBegun } from '../../../actors/files/v2/draft-streams.ts';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
@@ -28,7 +29,7 @@ export interface PartContent {
   readonly ended: Received['ended'];
   readonly sizeBytes: number;
   readonly crc32: number;
-  /** Of a whole file, where it was computed. */
+  /** Digest of a whole file, where it was computed. */
   readonly sha256?: Buffer | undefined;
 }
 
@@ -44,7 +45,10 @@ interface ContentDeps {
   readonly workers: WorkerPort;
 }
 
-/** What a bucket does not have of a body is lost with this process: three pieces at most, of which two are being sent. */
+/**
+ * Bytes of a body that a bucket does not have are lost with this process: three pieces at most, of which two are being
+ * sent.
+ */
 export const PIECE_BOUNDS: ProgressBounds = { saveBytes: PIECE_BYTES, waitBytes: 3 * PIECE_BYTES };
 /** A body that ends with these is none of the file: nothing of it is kept. */
 const WRONG_BODY: ReadonlySet<string> = new Set(['MaxFileSize', 'WrongPart', 'ShortPart', 'ChecksumError']);
@@ -106,7 +110,7 @@ export function isWrongBody(error: unknown): boolean {
   return error instanceof GatewayError && WRONG_BODY.has(error.row);
 }
 
-/** Where a stream writes when other nodes may continue it. */
+/** Says into which places a stream writes when other nodes may continue it. */
 export function placesOf({ direct, isShared }: Pick<FileStorage, 'direct' | 'isShared'>): {
   readonly places?: 'segments' | 'pieces';
   readonly segmented?: true;

@@ -7,7 +7,7 @@ import { SECOND_MS } from '../../../domain/time.ts';
 import type { ThrottleTimer } from '../throttle.ts';
 
 const READ_BYTES = 512 * 1024;
-/** Of the bytes that the process took from the connection, at most so many are not saved: 8 MiB. */
+/** Bytes that the process took from the connection and that are not saved, at most: 8 MiB. */
 export const UNSAVED_MAX_BYTES = 16 * READ_BYTES;
 /** Half of it: the other half arrives during the save, and so the body seldom waits. */
 const SAVE_BYTES = UNSAVED_MAX_BYTES / 2;
@@ -15,7 +15,7 @@ const SAVE_BYTES = UNSAVED_MAX_BYTES / 2;
 const WAIT_BYTES = UNSAVED_MAX_BYTES - 3 * READ_BYTES;
 const SAVE_MS = 2 * SECOND_MS;
 
-/** How much a body may be ahead of what is saved. */
+/** Bounds of the bytes that a body may be ahead of the saved ones. */
 export interface ProgressBounds {
   readonly saveBytes: number;
   /** Then the body waits. */
@@ -75,7 +75,7 @@ export class UploadProgress {
     this.#save();
   }
 
-  /** What the upload leaves is saved by its end. */
+  /** Stops the saves: the end of the upload saves its bytes. */
   end(): void {
     this.#isOver = true;
     this.#cancel();

@@ -21,7 +21,7 @@ import type { BodyReceiver } from './receiver.ts';
 /** Chunks of one upload that are received at once: bounds the buffers and descriptors of 60 uploads. */
 const RECEIVED_AT_ONCE_MAX = 8;
 
-/** Of chunks that a bucket gets: nothing is written here, and no late task holds anything. */
+/** Lease for chunks that a bucket gets: nothing is written here, and no late task holds anything. */
 const NO_PART: ReceiveOptions['lease'] = {
   fd: -1,
   keepFor: () => undefined,
@@ -45,7 +45,7 @@ interface PartRequest {
   /** As declared, unsigned; -1, which no chunk has, when it is missing or invalid. */
   readonly crc32: number;
   readonly body: IncomingBody | undefined;
-  /** Of a sampled request. */
+  /** Span of a sampled request. */
   readonly span?: TraceSpan | undefined;
 }
 

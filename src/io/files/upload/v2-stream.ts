@@ -59,7 +59,7 @@ interface UploadRequest {
   /** Undefined: there is no body. */
   readonly incoming: IncomingBody | undefined;
   readonly address: string;
-  /** Of a sampled request. */
+  /** Span of a sampled request. */
   readonly span?: TraceSpan | undefined;
 }
 
@@ -206,7 +206,7 @@ export class DraftUploads {
       await this.#removeUnlisted(target, begun, sending?.kept.pieces);
       return { end: 'kept', offsetBytes: receivedBytes };
     };
-    /** Of a body that is none without its end: it began at the first byte. */
+    /** Ends a body that is none without its end: it began at the first byte. */
     const end = async (): Promise<void> => {
       await actors.ask(draft, slot, { type: 'endStream', ...streamRef });
       await this.#removeUnlisted(target, begun, sending && []);
@@ -293,7 +293,7 @@ export class DraftUploads {
     await logged(this.#deps.storage.direct?.discard(key));
   }
 
-  /** Of a body that is kept when it breaks off; a bucket gets every body while it arrives. */
+  /** Returns the checkpoint of a body that is kept when it breaks off; a bucket gets every body while it arrives. */
   #checkpointOf(
     { target, plan, span }: UploadRequest,
     begun: Begun,
@@ -360,7 +360,7 @@ export class DraftUploads {
   }
 }
 
-/** What stays takes room alone: the failure is in the log. */
+/** Ignores a failed removal: files that stay only take space, and the failure is in the log. */
 async function logged(removed: Promise<void> | undefined): Promise<void> {
   try {
     await removed;

@@ -21,7 +21,7 @@ import { elementsOf, textOf } from './xml.ts';
 const SINGLE_PUT_BYTES_MAX = 16 * 1024 * 1024;
 const LINK_SECONDS = 60;
 const LIST_ROWS = 200;
-/** Of one sweep; the next one continues. */
+/** Pages of one sweep; the next one continues. */
 const LIST_PAGES_MAX = 100;
 const PROBE = Buffer.from('gatehouse');
 /** CRC-32 of `PROBE`. */
@@ -30,7 +30,7 @@ const ONCE: Readonly<Record<string, string>> = { 'if-none-match': '*' };
 
 interface BucketOptions extends ClientOptions {
   readonly slots: PartSlots;
-  /** Of this node: no other one uses it, and what a killed probe left is overwritten by the next. */
+  /** Name of this node's probe: no other node uses it, and the next probe overwrites the object of a killed one. */
   readonly probeName: string;
 }
 

@@ -31,13 +31,13 @@ interface Target {
   readonly client: BucketClient;
   readonly path: string;
   readonly slots: PartSlots;
-  /** Of the completion. */
+  /** Headers of the completion. */
   readonly conditions: Readonly<Record<string, string>>;
 }
 
 interface Transfer extends Target {
   readonly parts: number;
-  /** Of its beginning. */
+  /** Headers of its beginning. */
   readonly headers: Readonly<Record<string, string>>;
   /** Sends one, counted from 0. */
   send(uploadId: string, at: number, signal: AbortSignal): Promise<SentPart>;

@@ -16,7 +16,7 @@ interface SigningKey {
 
 interface SignableRequest {
   readonly method: string;
-  /** As in the `Host` header. */
+  /** Host as in the `Host` header. */
   readonly host: string;
   readonly pathname: string;
   readonly query: Readonly<Record<string, string>>;

@@ -11,7 +11,7 @@ import { crc32Text, type PartSlots } from './multipart.ts';
 import { elementsOf, textOf } from './xml.ts';
 
 const LIST_ROWS = 200;
-/** Of one sweep; the next one continues. */
+/** Pages of one sweep; the next one continues. */
 const LIST_PAGES_MAX = 100;
 const REMOVED_AT_ONCE = 8;
 
