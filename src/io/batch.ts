@@ -51,7 +51,7 @@ export class LoopTick {
   }
 }
 
-/** Of this process, which has one event loop. */
+/** The tick of this process, which has one event loop. */
 export const LOOP_TICK = new LoopTick();
 
 export class TickBatch<Item> {

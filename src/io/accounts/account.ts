@@ -114,7 +114,7 @@ export interface AccountCall {
   readonly idempotencyKey?: string | undefined;
   /** A repeat with the same idempotency key must have the same body. */
   readonly body?: unknown;
-  /** Of a sampled request. */
+  /** Span of a sampled request. */
   readonly span?: TraceSpan | undefined;
 }
 

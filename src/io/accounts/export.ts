@@ -97,7 +97,9 @@ async function* filesOf(deps: ExportDeps, context: Context): AsyncGenerator<stri
   yield `],\n"filesMissing":${JSON.stringify(missing.size === 0 ? null : [...missing].join('; '))}`;
 }
 
-/** Of the session's user, as a tool call would ask. Undefined where the module did not give a list. */
+/**
+ * Asks for the list of the session's user, as a tool call would ask. Undefined where the module did not give a list.
+ */
 async function ask(
   { modules, moduleAddresses }: ExportDeps,
   context: Context,

@@ -70,7 +70,7 @@ export async function requestCode(context: RouteContext, contact: Contact | unde
   };
 }
 
-/** Whether the account has a login from that network. Unknown contacts query an empty account, which takes as long. */
+/** True if the account has a login from that network. Unknown contacts query an empty account, which takes as long. */
 async function isKnown({ actors }: RouteContext, holder: string | null, network: string): Promise<boolean> {
   const logins = await actors.query(user, holder ?? NO_USER_ID, { type: 'logins' });
   return logins.some(({ ok, ip }) => ok && networkOf(ip) === network);

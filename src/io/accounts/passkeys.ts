@@ -105,7 +105,7 @@ export function checkAssertion(sent: AssertionJson): void {
   checkSpelling(sent, { clientDataJSON, authenticatorData, signature, ...handle });
 }
 
-/** What the answer to a challenge must have been signed for. */
+/** Returns the values that the answer to a challenge must have been signed for. */
 export function ceremonyOf({ fido2 }: Site, { challenge }: Challenge): Ceremony {
   return { challenge, rpId: fido2.rpId, origins: fido2.origins };
 }

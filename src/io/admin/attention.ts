@@ -40,7 +40,7 @@ interface Case {
 interface AttentionRow {
   readonly kind: string;
   readonly level: 'bad' | 'warn';
-  /** Of the panel, with the word of its link. */
+  /** Page of the panel, with the word of its link. */
   readonly page: string;
   readonly link: string;
   readonly find: (facts: AttentionFacts) => readonly Case[];

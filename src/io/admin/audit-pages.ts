@@ -74,7 +74,7 @@ export interface AuditAnswer {
   readonly next: AuditQuery | null;
 }
 
-/** What the pages use of a cluster. */
+/** The part of a cluster that the pages use. */
 export interface AuditCluster {
   /** Name of this node. */
   readonly node: string;

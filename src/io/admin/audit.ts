@@ -64,7 +64,7 @@ export interface AuditSearch {
   readonly toMs: number;
 }
 
-/** Where the next page begins, exclusive. */
+/** Position at which the next page begins, exclusive. */
 interface NextPage {
   readonly position: number;
   readonly calls: CallPosition | undefined;
@@ -151,7 +151,7 @@ class JournalRows extends Rows<AuditRow> {
     this.#start = search.oldestFirst ? search.after : startOf(log, search, this.#rings);
   }
 
-  /** Of the last row that was taken: where another page begins. */
+  /** Position of the last row that was taken, where another page begins. */
   get position(): number {
     return this.taken?.seq ?? this.#start;
   }

@@ -10,7 +10,7 @@ export type CsvCell = string | number | boolean | null;
 /** Rows in pieces of at most a page, so that memory holds one page. */
 export type RowPages = AsyncIterator<readonly (readonly CsvCell[])[]>;
 
-/** What a spreadsheet takes for a formula: these at the start, also behind a tab or a carriage return. */
+/** Characters at the start of a text that a spreadsheet takes for a formula, also behind a tab or a carriage return. */
 const FORMULA = /^[=+\-@\t\r]/;
 const NEEDS_QUOTES = /[",\r\n]/;
 

@@ -25,11 +25,11 @@ export const ALL_NODES = '*';
 
 /** The other nodes, where there are some. */
 export interface FigureNodes {
-  /** Of this node; '' without `Cluster`. */
+  /** Name of this node; '' without `Cluster`. */
   readonly name: string;
   /** Names of the other nodes that are in. */
   others(): readonly string[];
-  /** Of another node, since this one asked before. Rejects when there is no answer. */
+  /** Asks another node for its figures since this one asked before. Rejects when there is no answer. */
   figures(name: string): Promise<Figures>;
 }
 
@@ -98,7 +98,7 @@ export class Dashboard {
     );
   }
 
-  /** Of this node, for the dashboards of another one: what was counted since it asked before. */
+  /** Returns the figures of this node for the dashboards of another one: counts since it asked before. */
   figuresFor(asker: string, nowMs: number): Figures {
     const known = this.#askers.get(asker);
     const counter = known?.counter ?? this.#begin(this.#newCounter(), nowMs);
@@ -121,7 +121,7 @@ export class Dashboard {
     this.#askers.clear();
   }
 
-  /** Of this node, since the last sample. */
+  /** Returns the sample of this node since the last one. */
   sample(nowMs: number): DashboardSample {
     return sampleOf(this.#own.take(nowMs));
   }

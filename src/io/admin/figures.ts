@@ -1,5 +1,5 @@
 /**
- * What a node counts for the dashboard: requests, tool calls and latencies since it was last asked, and the readings of
+ * Counts of a node for the dashboard: requests, tool calls and latencies since it was last asked, and the readings of
  * that moment. Figures of several nodes make one sample.
  */
 import type { FinishedRequest } from '../http/exchange/finished.ts';
@@ -88,7 +88,7 @@ export class FigureCounter {
     if (name !== '') count(this.#tools, name, 1, outcome === 'ok' ? 0 : 1);
   }
 
-  /** What was counted since the last time. */
+  /** Returns the counts since the last time. */
   take(nowMs: number): Figures {
     const figures = {
       utcMs: nowMs,
@@ -119,7 +119,7 @@ function count(all: Map<string, NamedCounts>, name: string, times: number, error
   counts.errors += errors;
 }
 
-/** Of one node, or of several together. The first is the one whose replica stands for all. */
+/** Makes the sample of one node, or of several together. The first is the one whose replica stands for all. */
 export function sampleOf(first: Figures, others: readonly Figures[] = []): DashboardSample {
   const all = [first, ...others];
   const sum = (read: (figures: Figures) => number) => all.reduce((total, each) => total + read(each), 0);

@@ -39,7 +39,7 @@ interface FoundKey {
 
 export interface KeyPage {
   readonly rows: readonly FoundKey[];
-  /** Where the next page begins; undefined after the last key. */
+  /** Position at which the next page begins; undefined after the last key. */
   readonly next: KeyPosition | undefined;
 }
 

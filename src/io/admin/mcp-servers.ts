@@ -9,7 +9,7 @@ import type { UpstreamAdministration } from '../mcp/upstreams/servers.ts';
 
 export interface McpServerView {
   readonly name: string;
-  /** Of a server by command `stdio:` and the program. */
+  /** Address; for a server by command, `stdio:` and the program. */
   readonly url: string;
   readonly prefix: string;
   readonly state: ServerLink['state'];
@@ -37,7 +37,7 @@ interface Decision {
   readonly digest: string;
 }
 
-/** What the command asks. */
+/** Requests of the command. */
 export type CommandRequest =
   | { readonly action: 'list' }
   | ({ readonly action: 'approve' | 'hide' } & Decision);

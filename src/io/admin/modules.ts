@@ -17,7 +17,7 @@ export interface KnownModule {
   readonly polled: boolean;
 }
 
-/** Of one node. Plain data: it travels. */
+/** State of a module at one node. Plain data: it travels. */
 export interface NodeModule {
   readonly name: string;
   readonly connections: number;

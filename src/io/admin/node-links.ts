@@ -4,7 +4,7 @@ import type { NodeReport } from '../cluster/node-report.ts';
 import type { NodeLinks } from './nodes.ts';
 
 interface NodeLinksOptions {
-  /** Of this node. */
+  /** Name of this node. */
   readonly name: string;
   readonly place: Place;
   /** Numbers of the nodes that are in. */

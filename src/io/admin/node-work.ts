@@ -1,4 +1,4 @@
-/** What each node does on what it alone holds, for its own admin panel and for that of the other nodes. */
+/** Work of each node on its own state, for its own admin panel and for that of the other nodes. */
 import type { Administration } from '../../actors/runtime/administration.ts';
 import { ownText } from '../../actors/runtime/journal/own-strings.ts';
 import { NotOwner } from '../../actors/runtime/not-owner.ts';
@@ -39,15 +39,15 @@ export interface TroubledWebhook {
   readonly host: string;
 }
 
-/** What may need a person at this node. */
+/** Facts about this node that may need a person. */
 export interface NodeTroubles {
-  /** Of applications that it delivers to; a part of them where there are many. */
+  /** Webhooks of applications that it delivers to; a part of them where there are many. */
   readonly webhooks: readonly TroubledWebhook[];
   readonly breakersOpen: readonly string[];
-  /** As of `loopDelayMs` of the history. */
+  /** The same as `loopDelayMs` of the history. */
   readonly loopDelayMs: number;
   readonly isWritable: boolean;
-  /** Of the storage of files; null where it does not answer. */
+  /** Free bytes of the storage of files; null where it does not answer. */
   readonly freeBytes: number | null;
 }
 
@@ -56,7 +56,9 @@ export interface NodeWork {
   failing(): readonly FailingActor[];
   /** False when the actor has no failures here. */
   reset(kind: string, id: string): boolean;
-  /** Of an actor that this node owns; resolves when the dead letter is written. False when it has no message. */
+  /**
+   * Skips the dead letter of an actor that this node owns; resolves when that is written. False when it has no message.
+   */
   skip(kind: string, id: string): Promise<boolean>;
   reload(): ReloadOutcome;
   /** Since the node of that name asked before. */
@@ -64,7 +66,7 @@ export interface NodeWork {
   history(range: HistoryRange): HistoryPart;
   troubles(): Promise<NodeTroubles>;
   modules(): readonly NodeModule[];
-  /** As `use` of `SetupLinks`. Throws `SetupLinkOver`, also for the link of another node. */
+  /** Uses the link like `use` of `SetupLinks`. Throws `SetupLinkOver`, also for the link of another node. */
   useLink(token: string, uses: boolean): boolean;
   /** Ends the set-up link of this node. */
   endSetup(): void;
@@ -126,7 +128,7 @@ export const NODE_VERBS = [
 
 type NodeVerbs = Record<(typeof NODE_VERBS)[number], (...args: readonly unknown[]) => unknown>;
 
-/** What other nodes may call. Each throws TypeError for arguments that no node of this version sends. */
+/** Verbs that other nodes may call. Each throws TypeError for arguments that no node of this version sends. */
 export function nodeVerbs(work: NodeWork, owns: (kind: string, id: string) => boolean): NodeVerbs {
   return {
     failing: () => work.failing(),

@@ -26,7 +26,7 @@ export interface NodeLinks {
   atOwner(kind: string, id: string, here: () => Promise<unknown>, verb: string): Promise<unknown>;
 }
 
-/** What nodes said, each with its name: null without `Cluster`. */
+/** Answers of nodes, each with its name: null without `Cluster`. */
 interface Answers<V extends Verb> {
   readonly answers: readonly { readonly name: string | null; readonly value: Result<V> }[];
   /** Names of the nodes that did not answer. */
@@ -52,7 +52,7 @@ export class AdminNodes implements FigureNodes {
     this.#links = links;
   }
 
-  /** Of this node; '' without `Cluster`. */
+  /** Name of this node; '' without `Cluster`. */
   get name(): string {
     return this.#links?.name ?? '';
   }
@@ -70,7 +70,10 @@ export class AdminNodes implements FigureNodes {
     return this.#call(name, 'figures', this.name);
   }
 
-  /** Of one node, of this one unless named, or of all. Rejects with `NotFound` for a name that no node has. */
+  /**
+   * Asks one node for its history, this one unless named, or all of them. Rejects with `NotFound` for a name that no
+   * node has.
+   */
   async history(range: HistoryRange, node = this.name): Promise<Answers<'history'>> {
     const here = () => this.#work.history(range);
     if (node === ALL_NODES) return this.#everywhere('history', here, range);
@@ -80,12 +83,12 @@ export class AdminNodes implements FigureNodes {
     return this.#at([node], 'history', range);
   }
 
-  /** Of all nodes. */
+  /** Asks all nodes. */
   troubles(): Promise<Answers<'troubles'>> {
     return this.#everywhere('troubles', () => this.#work.troubles());
   }
 
-  /** Of all nodes. */
+  /** Asks all nodes. */
   modules(): Promise<Answers<'modules'>> {
     return this.#everywhere('modules', () => this.#work.modules());
   }

@@ -26,8 +26,8 @@ interface SettingView {
 }
 
 /**
- * What it returns applies the stored changes of admins over the values of the configuration file: at the start, and after
- * every change, of whatever process. What did not change keeps the revision.
+ * Returns a function that applies the stored changes of admins over the values of the configuration file: at the start,
+ * and after every change, of whatever process. An unchanged value keeps the revision.
  */
 export function settingsReload(local: Pick<RunningSystem, 'stored'>, live: LiveSettings): () => void {
   return () => {

@@ -132,7 +132,7 @@ export class SetupLinks {
   use(token: string, uses: boolean, nowMs: number): boolean {
     if (this.current === undefined) throw new GatewayError('SetupLinkOver');
     this.current.check(token, nowMs);
-    // Of two uses at once the roles refuse one, but not of a recovery.
+    // The roles refuse one of two uses at once, but not those of a recovery.
     if (uses && this.current.recovers) this.current.spend();
     return this.current.recovers;
   }
@@ -145,7 +145,7 @@ export class SetupLinks {
 
 /** One link for each start while there is no admin, and for each recovery. Only the hash of the token is kept. */
 export class SetupLink {
-  /** Of `admin recover`: it counts although an admin exists. */
+  /** True for a link of `admin recover`: it counts although an admin exists. */
   readonly recovers: boolean;
   readonly #digest: Buffer;
   readonly #endsMs: number;

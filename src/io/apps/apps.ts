@@ -51,11 +51,11 @@ export const appSchema = named(
     createdUtc: utcText(),
     /** Events of one delivery at most. */
     maxBatch: integer(),
-    /** Of a host that connects with OAuth. */
+    /** Redirect URIs of a host that connects with OAuth. */
     redirectUris: array(text({ examples: ['https://tea.example/callback'] })),
     webhook: object({
       state: oneOf(['active', 'failing', 'disabled']),
-      /** Of a disabled one: the receiver said 410, days of failures, too many refused events. */
+      /** The reason for a disabled webhook: the receiver said 410, days of failures, too many refused events. */
       reason: nullable(oneOf(['gone', 'failing', 'parked'])),
       sinceUtc: utcText(),
       retryUtc: nullable(utcText()),

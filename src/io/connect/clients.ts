@@ -58,7 +58,7 @@ export class OAuthClientRegistry {
     this.#deps = deps;
   }
 
-  /** What the id names, if this deployment takes such clients now. Throws `OAuthInvalidClient`. */
+  /** Returns the client that the id names, if this deployment takes such clients now. Throws `OAuthInvalidClient`. */
   named(actors: ActorSystem, clientId: string): NamedClient {
     const client = this.#named(clientId);
     if (client === undefined) throw new GatewayError('OAuthInvalidClient', 'the client is not known');

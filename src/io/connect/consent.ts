@@ -1,4 +1,4 @@
-/** What the page of a request shows, and the person's answer, which becomes a code. */
+/** Content of the page of a request, and the person's answer, which becomes a code. */
 import { randomInt } from 'node:crypto';
 import { user } from '../../actors/accounts/user.ts';
 import { GatewayError } from '../../domain/errors.ts';
@@ -52,7 +52,7 @@ interface ConsentView {
   readonly destination: Destination | null;
   readonly resource: { readonly address: string; readonly name: string } | null;
   readonly scopes: readonly string[];
-  /** What the host asked for; the person chooses. */
+  /** Access that the host asked for; the person chooses. */
   readonly access: AccessScope | null;
   /** The login is too old to give full access. */
   readonly fullNeedsLogin: boolean;
@@ -124,7 +124,7 @@ export interface Decision {
   readonly challengeId: string | number;
   readonly code: string;
   readonly allow: boolean;
-  /** What the person chose; without it what the host asked for. */
+  /** Access that the person chose; without it that which the host asked for. */
   readonly access?: AccessScope;
 }
 

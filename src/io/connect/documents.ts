@@ -28,7 +28,7 @@ interface ClientDocument {
   readonly redirectUris: readonly string[];
 }
 
-/** What came of a fetch: the document, or one sentence for the person. */
+/** Result of a fetch: the document, or one sentence for the person. */
 type Found = { readonly document: ClientDocument } | { readonly fault: string };
 interface Cached {
   readonly found: Found;

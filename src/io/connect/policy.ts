@@ -1,4 +1,7 @@
-/** Which OAuth clients this deployment takes, and where answers may go (`OAuth…` keys of the configuration). */
+/**
+ * Policy for OAuth clients: those that this deployment takes, and where answers may go (`OAuth…` keys of the
+ * configuration).
+ */
 import type { Configuration } from '../../domain/config/configuration.ts';
 import { APPLICATION_REDIRECTS, type HostKind, type RedirectRules } from '../../domain/oauth/clients.ts';
 

@@ -16,12 +16,12 @@ interface ClientRegistration {
   readonly redirectUris: readonly string[];
 }
 
-/** What a code is good for. */
+/** Content of a code. */
 interface SealedCode {
   readonly id: number;
   readonly endsMs: number;
   readonly userId: string;
-  /** Of the consent. */
+  /** Session that gave the consent. */
   readonly sessionId: string;
   readonly keyId: string | null;
   readonly host: ConsentedHost;
@@ -32,7 +32,7 @@ interface SealedCode {
 
 interface SealedRefresh {
   readonly userId: string;
-  /** Of the code that opened the grant. */
+  /** Id of the code that opened the grant. */
   readonly codeId: number;
   readonly appId: string;
   /** 32 random bytes: the hash of the token is not to be guessed from a copy of the journal. */

@@ -5,7 +5,7 @@ import type { Clock } from '../../domain/time.ts';
 import type { Verbs } from '../cluster/rpc.ts';
 import { numberOf, textOf } from '../verb-arguments.ts';
 
-/** What is counted waits so long to be said, at most. */
+/** Milliseconds that a count waits, at most, before it is reported. */
 const REPORT_MS = 100;
 
 export const LIMIT_VERBS = ['shareLimits'] as const;
@@ -32,7 +32,7 @@ export class LimitLinks {
     options.exchange.onDue = () => this.#reportLater();
   }
 
-  /** What other nodes may call. Throws TypeError for arguments that no node of this version sends. */
+  /** Verbs that other nodes may call. Throws TypeError for arguments that no node of this version sends. */
   get verbs(): Verbs {
     const { exchange, clock } = this.#options;
     return {

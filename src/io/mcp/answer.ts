@@ -6,7 +6,7 @@ import { type ErrorName, errorRow } from '../../domain/errors.ts';
 import { hasMoreValues, memberSpan } from '../../domain/raw-json.ts';
 
 /**
- * Whether the answer is a failure: a status of 400 or more, or a top-level `error` with an object (`"error": null` is
+ * True if the answer is a failure: a status of 400 or more, or a top-level `error` with an object (`"error": null` is
  * success).
  */
 export function isErrorAnswer(status: number, text: string): boolean {
@@ -17,7 +17,7 @@ export function isErrorAnswer(status: number, text: string): boolean {
   return error !== undefined && text.charCodeAt(error.start) === 0x7b;
 }
 
-/** How the text of an answer becomes the JSON of a result. */
+/** Turns the text of an answer into the JSON of a result. */
 export interface ResultForm {
   readonly wrap: (text: string, isError: boolean, members: string, structured?: string) => string;
   /** `structuredContent` of an answer that is no failure; undefined when it has none. */

@@ -23,7 +23,7 @@ export function faultOf(entry: ToolEntry, values: JsonObject, request: RpcReques
   const fault = argumentFaults(entry.arguments, values);
   if (fault !== undefined) return fault;
   const { text, span: whole } = request;
-  // Of a batch only the message itself, or each message would cost the length of the batch.
+  // Only the message itself is searched, or each message of a batch would cost the length of the batch.
   const own = whole.end - whole.start === text.length ? text : text.slice(whole.start, whole.end);
   if (!LONG_NUMBER.test(own)) return undefined;
   const span = paramSpan(request, 'arguments');
@@ -31,7 +31,10 @@ export function faultOf(entry: ToolEntry, values: JsonObject, request: RpcReques
   return found === undefined ? undefined : `${found.path} ${NUMBER_FAULTS[found.kind]}`;
 }
 
-/** How many values more may come after those in `value`; negative once there are too many. JSON bounds the depth. */
+/**
+ * Counts the values that may still come after those in `value`; negative once there are too many. JSON bounds the
+ * depth.
+ */
 function valuesLeft(value: unknown, max: number): number {
   if (typeof value !== 'object' || value === null) return max;
   let left = max;

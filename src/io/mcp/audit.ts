@@ -43,7 +43,7 @@ export type CallOutcome =
   | 'cancelled';
 
 export interface CallRecord {
-  /** Of a record that is made long after its request; else the time of the request. */
+  /** Time of a record that is made long after its request; else the time of the request. */
   readonly utcMs?: number;
   readonly event: 'mcp.tool' | 'mcp.prompt' | 'mcp.resource' | 'rest.call';
   readonly name: string;

@@ -25,7 +25,7 @@ export type Authentication =
 /** An address that serves MCP. */
 export interface McpEndpoint {
   readonly path: string;
-  /** What is said of it beside the description of the methods. */
+  /** Text for it beside the description of the methods. */
   readonly summary: string;
   /** The resource that tokens must be issued for; null: tokens of mcp_login. */
   audienceOf(context: RouteContext): string | null;

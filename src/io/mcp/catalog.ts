@@ -57,7 +57,7 @@ export interface ToolEntry {
   /** The address, unless arguments change it. */
   readonly url: Target | undefined;
   readonly timeoutMs: number;
-  /** Of another MCP server. */
+  /** Tool of another MCP server. */
   readonly upstream: UpstreamTool | undefined;
   /** Arguments that clients of 2026-07-28 repeat in headers. */
   readonly headerParams: readonly HeaderParam[];
@@ -72,7 +72,7 @@ export interface ResourceEntry {
   readonly mimeType: string;
 }
 
-/** What one address shows of the catalog. */
+/** The catalog as one address shows it. */
 export interface CatalogView extends Subset {
   /** The result of tools/list. */
   readonly toolLists: Readonly<Record<CallerClass, RepeatedResult>>;
@@ -83,7 +83,7 @@ export interface CatalogView extends Subset {
   readonly promptLists: Readonly<Record<CallerClass, RepeatedResult>>;
   /** Items of tools/list. */
   toolCount(caller: CallerClass): number;
-  /** Of a profile. */
+  /** Title of a profile. */
   readonly title: string | undefined;
   readonly instructions: string | undefined;
 }
@@ -121,7 +121,7 @@ export interface ConfiguredRows {
   readonly offers?: readonly Offer[];
   /** Servers at which each caller is someone else. */
   readonly personal?: readonly PersonalUpstream[];
-  /** What those servers may list later: a profile may name it. */
+  /** Names that those servers may list later: a profile may name them. */
   readonly later?: LaterNames;
 }
 
@@ -176,7 +176,7 @@ export function loadCatalog(
   return { ok: true, catalog: assemble(tools, resources, offers, profiles, policy) };
 }
 
-/** What the address of a request shows. Throws `NotFound` for a profile that is not configured. */
+/** Returns the catalog as the address of a request shows it. Throws `NotFound` for a profile that is not configured. */
 export function viewAt(catalog: Catalog, { params }: RouteContext): CatalogView {
   const name = params['profile'];
   if (name === undefined) return catalog.whole;

@@ -13,7 +13,7 @@ interface CallArguments {
   readonly checked: JsonObject;
   /** Arguments for the backend. */
   readonly sent: JsonObject;
-  /** Why the code cannot be injected, or which arguments could not be sent beside it. */
+  /** The reason why the code cannot be injected, or the arguments that could not be sent beside it. */
   readonly fault?: string;
 }
 

@@ -168,7 +168,9 @@ export class McpDispatcher {
     return name === undefined || this.#catalog.current.profiles.has(name);
   }
 
-  /** What the address of the request shows. Throws `NotFound` for a profile that is not configured. */
+  /**
+   * Returns the catalog as the address of the request shows it. Throws `NotFound` for a profile that is not configured.
+   */
   viewOf(context: RouteContext): CatalogView {
     return viewAt(this.#catalog.current, context);
   }

@@ -27,7 +27,7 @@ const NESTING_MAX = 32;
 /** Faults named in one refusal of arguments. */
 export const NAMED_MAX = 8;
 
-/** Where a schema comes from. Patterns of the program's own rows are known to be linear (test/tidy). */
+/** Origin of a schema. Patterns of the program's own rows are known to be linear (test/tidy). */
 export type SchemaOrigin = 'own' | 'outside';
 
 type CompiledInput =

@@ -14,7 +14,7 @@ const CARE =
 export const INSTRUCTIONS = `${TOOLS} ${LOGIN} ${CARE} ?tools=wallet,market_* shortens the list.`;
 const CONNECTED = `${TOOLS} ${CARE}`;
 
-/** What the address says to this caller: a connected host reads what a wider consent would open. */
+/** Returns the instructions for this caller: a connected host reads what a wider consent would open. */
 export function instructionsFor(view: CatalogView, authentication: Authentication): string {
   if (authentication.kind !== 'session' || authentication.session.grant === undefined)
     return view.instructions ?? INSTRUCTIONS;

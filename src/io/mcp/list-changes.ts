@@ -23,7 +23,7 @@ const HEARTBEAT_MS = 20 * SECOND_MS;
 const LIFETIME_MS = 600 * SECOND_MS;
 const COMMENT = ':\n\n';
 
-/** What a client can hear of, by the member of its filter. */
+/** Changes that a client can follow, by the member of its filter. */
 const KINDS = {
   toolsListChanged: { method: 'notifications/tools/list_changed', lists: ['toolLists'] },
   promptsListChanged: { method: 'notifications/prompts/list_changed', lists: ['promptLists'] },

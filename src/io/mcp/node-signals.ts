@@ -22,7 +22,7 @@ export class NodeSignals {
     this.#callOthers = callOthers;
   }
 
-  /** What other nodes may call. Throws TypeError for arguments that no node of this version sends. */
+  /** Verbs that other nodes may call. Throws TypeError for arguments that no node of this version sends. */
   get verbs(): Readonly<Record<McpVerb, (...args: readonly unknown[]) => unknown>> {
     return {
       cancelCall: (scope, id) => this.calls.cancel(textOf(scope), textOf(id)),

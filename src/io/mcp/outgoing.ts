@@ -47,7 +47,7 @@ export function backendRequest(entry: ToolEntry, values: JsonObject): Outgoing {
 
 interface BackendCall extends RequestContext {
   readonly progress?: object;
-  /** Of the message, where the head names none. */
+  /** Parent of the message, where the head names none. */
   readonly remoteParent?: RemoteParent;
 }
 

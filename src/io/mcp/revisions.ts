@@ -25,7 +25,10 @@ export const REVISION_NAMES: readonly string[] = Object.keys(REVISIONS);
 export const VERSION_KEY = 'io.modelcontextprotocol/protocolVersion';
 const HEADER = 'mcp-protocol-version';
 
-/** What the head of a request asks for. Without the header it is 2024-11-05, unless `_meta` names a stateless revision. */
+/**
+ * Revision that the head of a request asks for. Without the header it is 2024-11-05, unless `_meta` names a stateless
+ * revision.
+ */
 export type AskedRevision = 'handshake' | 'stateless' | { readonly unknown: string };
 
 export function askedRevision(context: RouteContext): AskedRevision {

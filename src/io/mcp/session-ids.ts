@@ -10,7 +10,7 @@ const PURPOSE = 'mcp-session';
 const KEY_BYTES = 32;
 const RANDOM_BYTES = 15;
 const MAC_BYTES = 15;
-/** What is added for a client that asks its person by an address (`elicitation.url`). */
+/** Suffix for a client that asks its person by an address (`elicitation.url`). */
 const ASKS_BY_URL = ' url';
 /** Ended ids kept; the oldest is dropped beyond this number. */
 const ENDED_MAX = 10_000;
@@ -34,14 +34,14 @@ export class McpSessionIds {
   }
 
   /**
-   * Whether the id was issued to the account of this caller. An unproven login, for which a public key is enough, ends none
-   * of a proven one. An id that was issued without a session is ended by any caller.
+   * True if the id was issued to the account of this caller. An unproven login, for which a public key is enough, ends
+   * none of a proven one. An id that was issued without a session is ended by any caller.
    */
   mayEnd(id: string, caller: Holder): boolean {
     return this.#isIssued(id, caller, '') || this.asksByUrl(id, caller);
   }
 
-  /** Whether the client of this caller declared `elicitation.url` when it got the id. */
+  /** True if the client of this caller declared `elicitation.url` when it got the id. */
   asksByUrl(id: string, caller: Holder): boolean {
     return this.#isIssued(id, caller, ASKS_BY_URL);
   }

@@ -52,7 +52,7 @@ type Method = (
 interface Members {
   readonly calls: string;
   readonly reads: string;
-  /** Of a result that asks the client for something. */
+  /** Members of a result that asks the client for something. */
   readonly asking: string;
   readonly publicLists: string;
   readonly privateLists: string;
@@ -118,7 +118,7 @@ export class StatelessMessages {
     );
   }
 
-  /** What a module answers may change at any time, so a read may not be cached. */
+  /** A module's answers may change at any time, so a read may not be cached. */
   #call(...[request, context, authentication, progress]: Parameters<Method>): Answer {
     const { name, arguments: values } = request.params;
     if (request.method === 'tools/call')

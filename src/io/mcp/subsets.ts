@@ -53,7 +53,7 @@ const profileShape = compileSchema(
   ),
 );
 
-/** How names begin of tools, and URIs of resources, that other MCP servers may list later. */
+/** Prefixes of the names of tools, and of the URIs of resources, that other MCP servers may list later. */
 export interface LaterNames {
   readonly tools: readonly string[];
   readonly resources: readonly string[];

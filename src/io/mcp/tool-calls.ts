@@ -60,7 +60,7 @@ interface ToolCallOptions {
 }
 
 export interface CallOptions extends ResultMembers {
-  /** Where a tool call may report progress. */
+  /** Stream on which a tool call may report progress. */
   readonly progress?: ProgressStream | undefined;
 }
 

@@ -29,7 +29,7 @@ const TOOL_NAME = /^[A-Za-z0-9_./-]{1,64}$/;
 const TOOL_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 export type ToolMethod = (typeof TOOL_METHODS)[number];
 
-/** Whether arguments are sent in a body. */
+/** True if arguments are sent in a body. */
 export function hasBody(method: ToolMethod): boolean {
   return method !== 'GET' && method !== 'DELETE';
 }

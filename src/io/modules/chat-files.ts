@@ -31,7 +31,7 @@ export interface ChatFile {
   readonly sizeBytes: number;
   /** Unsigned, of all bytes. */
   readonly crc32: number;
-  /** Of all bytes, when the module knows it. */
+  /** Digest of all bytes, when the module knows it. */
   readonly sha256: Buffer | undefined;
   /** Creation of the message, Unix milliseconds. */
   readonly sentMs: number;

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { IncomingEvent } from '../../domain/events/intake.ts';
 import { TICK_BYTES_MAX } from '../http/exchange/json.ts';
 
-/** Of a body above `TICK_BYTES_MAX` so many events in a tick. */
+/** Events that are read in a tick from a body above `TICK_BYTES_MAX`. */
 const SLICE_EVENTS = 50;
 
 /** `events` reads an event whenever the next one is taken; what it throws is passed on. */

@@ -2,7 +2,7 @@
 const LINE_END = 0x0a;
 
 export class LineBuffer {
-  /** Of the line that is not complete. */
+  /** Pieces of the line that is not complete. */
   #pieces: Buffer[] = [];
 
   /** Calls `take` for each complete line, without its line feed, until one has a fault, which is returned. */
@@ -17,7 +17,7 @@ export class LineBuffer {
     return undefined;
   }
 
-  /** What stands behind the last line feed. */
+  /** Returns the text behind the last line feed. */
   rest(): string {
     return this.#whole(Buffer.alloc(0));
   }

@@ -11,7 +11,7 @@ export interface ProgressReport {
   readonly message?: string;
 }
 
-/** Whether an answer is read as lines. The body of an error status is kept whole. */
+/** True if an answer is read as lines. The body of an error status is kept whole. */
 export function isStreamed(status: number, contentType: string): boolean {
   return status < 300 && IS_LINES.test(contentType);
 }

@@ -1,4 +1,4 @@
-/** Which request an audit record is of: our id, and the caller's own beside it where there is one. */
+/** Ids of the request in an audit record: ours, and the caller's own beside it where there is one. */
 import type { RouteContext } from '../http/table/route.ts';
 
 export function requestIdsOf({

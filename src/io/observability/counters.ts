@@ -8,7 +8,7 @@ export class Counter {
   value = 0;
 }
 
-/** How many of a series' values lie at or below each bound, and their sum. */
+/** Counts the values of a series at or below each bound, and their sum. */
 export class Histogram {
   readonly #bounds: readonly number[];
   /** One class for each bound, and one for what is above all of them. */
@@ -79,7 +79,7 @@ export class MetricFamily<T> {
 }
 
 /**
- * What belongs to three keys, found without making one text of them. At most `max` are kept: undefined for further ones.
+ * Finds the value for three keys without making one text of them. At most `max` are kept: undefined for further ones.
  */
 export class LabelCache<A, B, C, T> {
   readonly #max: number;

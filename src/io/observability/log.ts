@@ -90,7 +90,7 @@ export function openLineSink(fileDescriptor = 2): LineSink {
     minLength: 1,
     maxWrite: batchBytesMax,
     maxLength: WAITING_BYTES_MAX,
-    // Of a text it would count and encode the bytes twice.
+    // A text would be counted and encoded twice.
     contentMode: 'buffer',
     // A full pipe is retried until the process ends.
     retryEAGAIN: () => !closed,

@@ -1,4 +1,4 @@
-/** How late the event loop was, as the event loop monitor of Node.js measures it. */
+/** Delay of the event loop, as the event loop monitor of Node.js measures it. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 const RESOLUTION_MS = 10;

@@ -6,11 +6,11 @@ import { LOOP_TICK } from '../batch.ts';
 const LONG_TICK_MS = 100;
 
 export interface LongTick {
-  /** Of the longest stretch of work in it: pattern of the route, '' before one was found. */
+  /** Route of the longest stretch of work in it: its pattern, '' before one was found. */
   readonly route: string;
   /** Name of the tool or resource; '' outside of calls. */
   readonly tool: string;
-  /** Of that stretch. */
+  /** Duration of that stretch. */
   readonly durationMs: number;
 }
 

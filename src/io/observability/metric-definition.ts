@@ -10,7 +10,7 @@ export interface Label<Name extends string = string, Value extends string = stri
 
 export interface MetricDefinition<Labels extends readonly Label[] = readonly Label[]> {
   readonly type: MetricType;
-  /** What one is of. `seconds` and `bytes` are part of the name, too. */
+  /** Unit of the values. `seconds` and `bytes` are part of the name, too. */
   readonly unit: string;
   readonly help: string;
   readonly labels: Labels;

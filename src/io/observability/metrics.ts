@@ -18,7 +18,7 @@ interface RequestObservation {
 /** One finished tool call, resource read or proxied REST call, refused ones included. */
 export interface CallObservation {
   readonly event: string;
-  /** Of the catalog or a module; '' for a name that callers made up. */
+  /** Name in the catalog or of a module; '' for a name that callers made up. */
   readonly name: string;
   readonly outcome: string;
   readonly elapsedMs: number;
@@ -30,7 +30,7 @@ export interface CallObservation {
 
 export type CallObserver = (call: CallObservation) => void;
 
-/** What is counted of requests and calls since the start, for readers that keep a history. The lists grow. */
+/** Counts of requests and calls since the start, for readers that keep a history. The lists grow. */
 export interface ObservedSeries {
   readonly requests: readonly {
     readonly route: string;

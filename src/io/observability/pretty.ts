@@ -19,7 +19,10 @@ const LEVELS = ['info', 'warn', 'error'] as const;
 const LEVEL_LENGTH = 5;
 /** A text that needs no quotes between blanks: no blank, quote, backslash or `=`. */
 const BARE = /^[\x21\x23-\x3c\x3e-\x5b\x5d-\x7e]+$/;
-/** What `JSON.stringify` leaves alone and a terminal or another parser may not: DEL, C1, everything beyond ASCII. */
+/**
+ * Characters that `JSON.stringify` leaves alone and a terminal or another parser may not: DEL, C1, everything beyond
+ * ASCII.
+ */
 const BEYOND_ASCII = /[\x7f-\uffff]/g;
 
 /** ASCII alone; `json` has its control characters escaped already. */

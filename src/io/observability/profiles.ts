@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { Log } from './log.ts';
 
-/** What a request may ask. */
+/** Kinds of profiles that a request may ask for. */
 export const PROFILE_KINDS = ['cpu', 'heap'] as const;
 type ProfileKind = (typeof PROFILE_KINDS)[number];
 /** A longer profile takes too long to write. */
@@ -19,7 +19,7 @@ const FILES_MAX = 10;
 const ONLY_OWNER = 0o600;
 const REQUEST = /^(cpu|heap) ([1-9][0-9]?)$/;
 
-/** Of the inspector. Sampling holds no values: a profile has names of functions and files, counts and sizes. */
+/** Methods of the inspector. Sampling holds no values: a profile has names of functions and files, counts and sizes. */
 const METHODS: Readonly<Record<ProfileKind, readonly [begin: readonly string[], end: string]>> = {
   cpu: [['Profiler.enable', 'Profiler.start'], 'Profiler.stop'],
   heap: [['HeapProfiler.enable', 'HeapProfiler.startSampling'], 'HeapProfiler.stopSampling'],
@@ -29,7 +29,7 @@ interface ProfilesDeps {
   readonly dataPath: string;
   readonly clock: () => number;
   readonly log: Log;
-  /** Of a test; default: a timer that holds up no stop. */
+  /** Wait of a test; default: a timer that holds up no stop. */
   readonly wait?: (delayMs: number) => Promise<unknown>;
 }
 

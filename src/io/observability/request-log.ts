@@ -9,7 +9,7 @@ import type { LineSink } from './log.ts';
 import { TRAFFIC_LINES } from './log-lines.ts';
 import { escapedToAscii } from './pretty.ts';
 
-/** Which requests leave a line: all, those that were answered 400 or more or not at all, none. */
+/** Selects the requests that leave a line: all, those that were answered 400 or more or not at all, none. */
 export type RequestLogMode = 'all' | 'errors' | 'off';
 
 /** Characters of a value from outside; each may take six in the line, which stays below the sink's bound. */
@@ -33,7 +33,7 @@ interface RequestLogOptions {
   readonly random?: () => number;
 }
 
-/** What to do with every finished request; undefined when nothing is to be written. */
+/** Returns the function that logs a finished request; undefined when nothing is to be written. */
 export function createRequestLog(
   { requests: mode, sample = {}, random = Math.random }: RequestLogOptions,
   sink: Pick<LineSink, 'write'>,
@@ -119,7 +119,7 @@ function shown(value: string, charactersMax: number): string {
 /** `.000` to `.999` without zeros at the end: a number with a fraction is dear to make a text of. */
 const THOUSANDTHS = Array.from({ length: 1_000 }, (_, index) => String(index / 1_000).slice(1));
 
-/** To the microsecond; a number that JSON can hold. */
+/** Rounds to the microsecond; a number that JSON can hold. */
 function rounded(milliseconds: number): string {
   const microseconds = Math.round(milliseconds * 1_000);
   const whole = Math.floor(microseconds / 1_000);

@@ -104,7 +104,7 @@ const removeContactRoute = defineRoute({
 
 export interface AccountDeps extends ExportDeps {
   readonly staff: Pick<LiveStaff, 'leave'>;
-  /** What was thrown while a file was sent, and no refusal. */
+  /** Called with an error that was thrown while a file was sent, and is no refusal. */
   readonly onBug: (error: unknown, requestId: string) => void;
 }
 

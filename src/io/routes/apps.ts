@@ -89,7 +89,7 @@ const registration = object({
   netTypes: optional(nullable(array(integer({ minimum: 0, maximum: 255 }), { maxItems: NET_TYPES_MAX }))),
   /** Events of one webhook delivery; 1 disables batches. */
   maxBatch: optional(nullable(integer({ minimum: 1, maximum: BATCH_EVENTS_MAX }))),
-  /** Of a host that connects with OAuth; another list takes the approval back. */
+  /** Redirect URIs of a host that connects with OAuth; another list takes the approval back. */
   redirectUris: optional(
     nullable(
       array(text({ maxLength: REDIRECT_LENGTH_MAX, examples: ['https://tea.example/callback'] }), {

@@ -15,7 +15,7 @@ const STREAM_HEADERS: HeaderList = [
   ['Cache-Control', 'no-store, no-transform'],
   ['X-Accel-Buffering', 'no'],
 ];
-/** As long as a URL may be. Any text that is no position of the log is answered by `reset`. */
+/** Characters of a position: a URL may have as many. Any text that is no position of the log is answered by `reset`. */
 const POSITION_MAX = 16_384;
 /** No position of any log: it gets a reset. */
 const NO_ID = '?';

@@ -87,7 +87,7 @@ export const relatedOrigins = defineRoute({
 const limitsShape = object({
   activeKeys: integer(),
   challengeSeconds: integer(),
-  /** Of a chunk of an upload. */
+  /** Bytes of a chunk of an upload. */
   chunkBytes: integer(),
   fileMaxSizeBytes: integer(),
   windowSeconds: integer(),

@@ -181,7 +181,7 @@ class McpHttpHandler {
     return authenticate(this.#sessions, context, cost, endpoint.audienceOf(context));
   }
 
-  /** What the head alone refuses, charged as one message. Where a token is needed, it is checked first. */
+  /** Refuses by the head alone, charged as one message. Where a token is needed, it is checked first. */
   #refusedHead(context: RouteContext, endpoint: McpEndpoint): Reply | undefined {
     const isCharged = endpoint.challenge !== undefined;
     if (!JSON_TYPE.test(context.header('content-type') ?? '')) {

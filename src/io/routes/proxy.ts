@@ -44,7 +44,7 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
         'ModuleFailed',
         'ModuleTimedOut',
         'ModuleUnavailable',
-        // Of the audit record, which is on disk before the module is called.
+        // Error of the audit record, which is on disk before the module is called.
         ...(method === 'GET' ? [] : (['StorageFull'] as const)),
       ],
       serves: (rawPath) => isProxied(deps, rawPath),
@@ -66,7 +66,7 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
   );
 }
 
-/** What all modules have in common; each module describes its own API. */
+/** Description that all modules share; each module describes its own API. */
 function docsOf(method: string): RouteDocs {
   const description =
     'Goes to the module with the account of the session, through limits, audit and breaker. `path` may have several segments, and the query goes along. Paths that are public in the configuration need no session. McpBasic and McpApp reach what their tools reach.';

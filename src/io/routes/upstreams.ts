@@ -136,7 +136,7 @@ const FOLLOWED: HeaderList = [
   ['Referrer-Policy', 'no-referrer'],
 ];
 
-/** What the home page says of a login that failed. Texts of the server are not shown. */
+/** Words of the home page for a login that failed. Texts of the server are not shown. */
 const FAILURES: Readonly<Record<string, string>> = {
   ChallengeExpired: 'expired',
   AccessDenied: 'refused',

@@ -9,7 +9,10 @@ export const RETRY_MS = 3_000;
 /** Upper bound of one write: uWebSockets.js loses bytes of writes above 16 KB under back-pressure. */
 export const WRITE_BYTES_MAX = 15 * 1024;
 
-/** Why a stream ends. A client reconnects at once after `lifetime`, soon after `drain`, and not after the others. */
+/**
+ * The reason why a stream ends. A client reconnects at once after `lifetime`, soon after `drain`, and not after the
+ * others.
+ */
 export type ByeReason = 'evicted' | 'session' | 'lifetime' | 'drain';
 
 const CURSOR_PATTERN = /^([A-Za-z0-9]{1,64})-(0|[1-9][0-9]{0,15})$/;

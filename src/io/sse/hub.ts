@@ -32,7 +32,7 @@ const STALL_MS = 5 * SECOND_MS;
 const AHEAD_LEASES = 2;
 const LEASE_CHECKS = 5;
 
-/** What streams depend on at a node of a cluster. */
+/** Facts about a node of a cluster that its streams depend on. */
 interface StreamNode {
   /** Its lease runs. */
   readonly admits: () => boolean;
@@ -47,7 +47,7 @@ export interface HubOptions {
   readonly schedule: Schedule;
   /** At least 0, below 1. */
   readonly random: () => number;
-  /** Whether the session is still valid; checked at each heartbeat. */
+  /** True if the session is still valid; checked at each heartbeat. */
   readonly isSessionValid: (origin: StreamOrigin) => boolean;
   readonly ring?: RingBounds;
   readonly node?: StreamNode | undefined;
@@ -171,7 +171,10 @@ export class StreamHub {
     } else this.#fanout.goLive(stream);
   }
 
-  /** What a node without a lease has not applied is no loss: another node may have it. */
+  /**
+   * Ends a stream that a node without a lease cannot serve: events that it has not applied are no loss, because another
+   * node may have them.
+   */
   #late(stream: EventStream, node: StreamNode): void {
     if (node.admits()) this.#fanout.reached(stream, true);
     else this.#end(stream, 'drain', this.#drainRetryMs());

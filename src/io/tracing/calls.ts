@@ -67,7 +67,7 @@ export function endAnswered(span: TraceSpan, status: number): void {
 /** A call of a tool or a read of a resource, for its span. */
 interface SpannedCall {
   readonly event: string;
-  /** Of the catalog; a name that a caller made up counts as an outcome only. */
+  /** Name in the catalog; a name that a caller made up counts as an outcome only. */
   readonly name: string;
 }
 

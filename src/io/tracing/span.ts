@@ -18,7 +18,7 @@ type SpanKind = keyof typeof SPAN_KINDS;
 type AttributeValue = string | number;
 export type SpanAttributes = Readonly<Record<string, AttributeValue | undefined>>;
 
-/** Where ended spans go. */
+/** Receiver of ended spans. */
 export interface SpanSink {
   /** Takes an ended span. */
   add(span: TraceSpan): void;
@@ -32,7 +32,7 @@ export interface RemoteParent {
   readonly tracestate: string | undefined;
 }
 
-/** What all spans of a request share. */
+/** Options that all spans of a request share. */
 interface TraceOptions extends RemoteParent {
   readonly sink: SpanSink;
   /** Monotonic milliseconds. */
@@ -120,7 +120,7 @@ export class TraceSpan {
     return this.#trace.options.tracestate;
   }
 
-  /** Of a call that this span is the parent of. */
+  /** Header of a call that this span is the parent of. */
   get traceparent(): string {
     return `00-${this.#trace.id}-${this.id}-01`;
   }

@@ -123,7 +123,7 @@ export class TracedActors implements ActorSystem {
   }
 }
 
-/** Of a sampled request; the system itself for any other. */
+/** Returns traced actors for a sampled request, and the system itself for any other. */
 export function actorsBelow(actors: ActorSystem, parent: TraceSpan | undefined): ActorSystem {
   return parent === undefined ? actors : new TracedActors(actors, parent);
 }

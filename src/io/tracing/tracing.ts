@@ -29,7 +29,7 @@ interface NewRequest {
   header(name: string): string | undefined;
 }
 
-/** What a request's span says; the pipeline's record of a finished request fits. */
+/** Facts that a request's span reports; the pipeline's record of a finished request fits. */
 interface TracedRequest {
   readonly method: string;
   readonly route: string;

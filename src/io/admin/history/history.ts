@@ -1,5 +1,5 @@
 /**
- * What this node remembers for the overview: a sample every two seconds for five minutes, one a minute for a day, and the
+ * History of this node for the overview: a sample every two seconds for five minutes, one a minute for a day, and the
  * use of each tool and route. In memory alone: a start begins anew. One timer reads the registry of metrics.
  */
 import type { Schedule } from '../../../actors/runtime/runtime-context.ts';
@@ -28,7 +28,7 @@ export const RANGE_NAMES = Object.keys(HISTORY_RANGES) as HistoryRange[];
 
 /** Plain data: it travels between nodes. */
 export interface HistoryPart {
-  /** When this process began to look. */
+  /** Time at which this process began to sample, Unix milliseconds. */
   readonly sinceMs: number;
   readonly stepMs: number;
   /** Number of the newest step: its end is `(newest + 1) * stepMs`. */

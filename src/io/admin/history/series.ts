@@ -29,7 +29,10 @@ type SeriesKind = 'rate' | 'count' | 'level' | 'peak';
 export interface SeriesRow {
   readonly name: string;
   readonly kind: SeriesKind;
-  /** Of several nodes. `one`: every node has the same state, so one of them stands for all. */
+  /**
+   * The way in which values of several nodes become one. `one`: every node has the same state, so one of them stands
+   * for all.
+   */
   readonly nodes: 'sum' | 'largest' | 'one';
   /** Undefined where the gateway has no such part. */
   readonly read: (reading: HistoryReading) => number | undefined;
@@ -60,7 +63,7 @@ const sessions = (scope: 'browser' | 'mcp', name: string) =>
   row('level', name, ({ metrics }) => metrics.gatehouse_sessions?.[scope], 'one');
 const megabytes = (bytes: number | undefined) => (bytes === undefined ? undefined : bytes / MEGABYTE);
 
-/** What readers get, besides `p50` and `p99`. */
+/** Series that readers get, besides `p50` and `p99`. */
 export const HISTORY_SERIES: readonly SeriesRow[] = [
   row('rate', 'requests', ({ requests }) => requests),
   row('rate', 'errors', ({ errors }) => errors),
@@ -88,7 +91,7 @@ export const HISTORY_SERIES: readonly SeriesRow[] = [
 
 export const LATENCY_CLASSES = LATENCY_BUCKETS.length + 1;
 
-/** What is kept: the rows above, then one for each class of latency. */
+/** Series that are kept: the rows above, then one for each class of latency. */
 export const KEPT_SERIES: readonly SeriesRow[] = [
   ...HISTORY_SERIES,
   ...Array.from({ length: LATENCY_CLASSES }, (_, at) =>

@@ -15,7 +15,7 @@ export type UsedKind = (typeof USED_KINDS)[number];
 /** Calls, errors, and calls by class of latency. */
 const WIDTH = 2 + LATENCY_CLASSES;
 
-/** Of the events that are counted by name. */
+/** Kinds of the events that are counted by name. */
 const CALL_KINDS: Readonly<Record<string, UsedKind>> = { 'mcp.tool': 'tool', 'rest.call': 'module' };
 
 /** Steps of each range. A difference is of one step more at most. */

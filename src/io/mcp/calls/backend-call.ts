@@ -28,7 +28,7 @@ export interface ToolCall extends RequestContext {
 /** JSON text of members that results begin with, a comma behind each. */
 export interface ResultMembers {
   readonly members?: string;
-  /** Of one that asks the client for something. */
+  /** Members of a result that asks the client for something. */
   readonly asking?: string;
 }
 
@@ -49,7 +49,7 @@ export function toolCall(
   return call;
 }
 
-/** Of a sampled request: its own span is the parent of what the call does. */
+/** Returns the context of a call; for a sampled request its own span is the parent of the call's spans. */
 function contextOf(
   id: string,
   context: RouteContext,

@@ -48,7 +48,7 @@ export interface UpstreamAccount {
   readonly connectedMs: number | null;
 }
 
-/** Who connects, by which browser session. */
+/** The person who connects, with the browser session. */
 interface Person {
   readonly userId: string;
   readonly sessionId: string;
@@ -59,15 +59,15 @@ interface Person {
 /** The token of a call. */
 export interface CallToken {
   readonly token: string;
-  /** Of the sealed credential. */
+  /** Key id of the sealed credential. */
   readonly keyId: string;
   /** Another time is another login at the server. */
   readonly connectedMs: number;
 }
 
-/** What links to servers need. */
+/** Tokens that links to servers need. */
 export interface CallTokens {
-  /** Of the person's login there; undefined without one. */
+  /** Time of the person's login there, Unix milliseconds; undefined without one. */
   connectedMs(userId: string, server: string, url: string): number | undefined;
   /** Rejects with `UpstreamLoginRequired`. */
   find(userId: string, server: string, url: string): CallToken | Promise<CallToken>;

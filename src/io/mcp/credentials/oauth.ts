@@ -220,7 +220,7 @@ function issued(
 /** A hundred years: a time stays a safe integer. */
 const EXPIRES_MAX_SECONDS = 100 * 366 * 86_400;
 
-/** What can stand in a header. */
+/** True if the text can be part of a header. */
 export function isToken(text: string): boolean {
   return text.length <= TOKEN_MAX && TOKEN.test(text);
 }

@@ -8,7 +8,7 @@ import { GuardedClient } from '../../webhooks/guarded-client.ts';
 import type { Resolve } from '../../webhooks/ssrf-guard.ts';
 import { guardedFetch } from '../upstreams/guarded-fetch.ts';
 
-/** Of all requests of one login step. */
+/** Time for all requests of one login step. */
 const DEADLINE_MS = 15 * SECOND_MS;
 const ANSWER_MAX_BYTES = 256 * 1024;
 const CONNECTIONS_PER_ORIGIN = 2;

@@ -1,8 +1,8 @@
-/** What is sealed of a credential for another MCP server, and of a login there that has begun. */
+/** Sealed parts of a credential for another MCP server, and of a login there that has begun. */
 import type { SealedKey } from '../../../domain/apps.ts';
 import type { ApiKeyCipher } from '../../apps/api-keys.ts';
 
-/** What the client library needs of the authorization server. */
+/** Facts about the authorization server that the client library needs. */
 export interface LoginServer {
   readonly address: string;
   readonly metadata: Readonly<Record<string, unknown>>;

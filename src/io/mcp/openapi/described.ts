@@ -163,7 +163,7 @@ const answer = named(
 
 const json = (description: string, schema: TSchema) => ({ description, type: 'application/json', schema });
 
-/** Of POST /mcp. */
+/** Describes POST /mcp. */
 export function describeMcp(tools: Readonly<Record<string, ToolRow>>): RouteDocs {
   const message = messages(toolCall(tools));
   const limited = 'A limit: the error has the code 1002, `data` the seconds to wait';

@@ -9,7 +9,7 @@ export const STREAM_EXAMPLE = [
   eventOf('{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\\"result\\":{}}"}]}}'),
 ].join('');
 
-/** Of POST /mcp, by name. */
+/** Returns the examples of POST /mcp, by name. */
 export function exampleCalls(): Record<string, RouteExample> {
   const ask = (method: string, params: object | undefined, given: object): RouteExample => ({
     body: { jsonrpc: '2.0', id: 1, method, ...(params === undefined ? {} : { params }) },

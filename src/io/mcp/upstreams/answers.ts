@@ -1,4 +1,4 @@
-/** What a caller gets for the outcome of a request to another MCP server, and the audit record of it. */
+/** Answers to a caller for the outcome of a request to another MCP server, and the audit record of it. */
 import { GatewayError } from '../../../domain/errors.ts';
 import { errorText, toolResult } from '../answer.ts';
 import { audit, refused } from '../audit.ts';
@@ -17,7 +17,7 @@ const REFUSALS: Readonly<Record<number, 'ResourceNotFound' | 'InvalidParams'>> =
 /** Characters of the message of a server. */
 const REASON_MAX = 500;
 
-/** Of tools/call: also an error of the server, and a login that is missing, is a result that a model can read. */
+/** Answers tools/call: also an error of the server, and a login that is missing, is a result that a model can read. */
 export function toolAnswer(outcome: Answered, server: UpstreamServer, call: ToolCall): string {
   const failing = (text: string) => resultEnvelope(call.id, toolResult(text, true, call.members));
   switch (outcome.kind) {
@@ -43,7 +43,7 @@ export function toolAnswer(outcome: Answered, server: UpstreamServer, call: Tool
   }
 }
 
-/** Of prompts/get and resources/read. */
+/** Answers prompts/get and resources/read. */
 export function offerAnswer(outcome: Answered, server: UpstreamServer, call: ToolCall): string {
   if (outcome.kind === 'loginRequired' || outcome.kind === 'unapproved')
     throw refused(call, call.record, 'denied', 'UpstreamLoginRequired', loginDetail(server, call));
@@ -52,7 +52,7 @@ export function offerAnswer(outcome: Answered, server: UpstreamServer, call: Too
   throw new GatewayError(REFUSALS[outcome.code] ?? 'ToolFailed', outcome.message.slice(0, REASON_MAX));
 }
 
-/** Where the person connects the server: a link that clients show. */
+/** Returns the address at which the person connects the server: a link that clients show. */
 export function loginAddress({ name }: UpstreamServer, { context }: ToolCall): string {
   return `${context.site.baseUrl}/#servers/${name}`;
 }

@@ -46,7 +46,7 @@ export interface UpstreamCall {
   readonly timeoutMs: number;
   readonly request: RpcRequest;
   readonly call: ToolCall;
-  /** Of tools/call. */
+  /** Tool of tools/call. */
   readonly tool?: UpstreamTool;
 }
 

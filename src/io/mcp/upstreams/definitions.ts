@@ -95,7 +95,7 @@ function readTool(
   return { server, ownName, name, row, text };
 }
 
-/** What a model or an admin reads of a tool. Other members, such as icons, change nothing. */
+/** Returns the members of a tool that a model or an admin reads. Other members, such as icons, change nothing. */
 function approvedPart(definition: JsonObject): JsonObject {
   const { name, title, description, inputSchema, outputSchema, annotations } = definition;
   return { name, title, description, inputSchema, outputSchema, annotations };

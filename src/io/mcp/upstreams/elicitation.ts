@@ -13,10 +13,10 @@ import { loginAddress, loginDetail } from './answers.ts';
 import { callUpstream, type UpstreamCall, type UpstreamOutcome } from './calls.ts';
 import type { UpstreamServer } from './types.ts';
 
-/** What the client is asked for has this name in the result, and in the request that it repeats. */
+/** Name of the input that the client is asked for, in the result and in the request that it repeats. */
 const INPUT = 'login';
 
-/** Whether capabilities of a client have `elicitation.url`. */
+/** True if capabilities of a client have `elicitation.url`. */
 export function declaresUrl(capabilities: unknown): boolean {
   const elicitation = isObject(capabilities) ? capabilities['elicitation'] : undefined;
   return isObject(elicitation) && isObject(elicitation['url']);
@@ -61,7 +61,7 @@ function mayAsk({ params }: RpcRequest, { context, caller, asking }: ToolCall, i
   return id !== undefined && caller.kind === 'session' && ids.asksByUrl(id, caller.session);
 }
 
-/** What the person did when the client asked: undefined in a request that repeats none. */
+/** Returns the person's action when the client asked: undefined in a request that repeats none. */
 function actionOf({ params }: RpcRequest): string | undefined {
   const responses = params['inputResponses'];
   const response = isObject(responses) && Object.hasOwn(responses, INPUT) ? responses[INPUT] : undefined;

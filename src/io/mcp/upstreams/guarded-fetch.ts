@@ -1,6 +1,6 @@
 /** fetch for the control of another MCP server: no redirect, and a bound on what it sends. */
 
-/** Of all answers to one list, and of one stream of notices. */
+/** Bytes of all answers to one list, and of one stream of notices. */
 export const CONTROL_BYTES_MAX = 4 * 1024 * 1024;
 
 /** A stop waits at most so long for the end of a session. */

@@ -61,9 +61,9 @@ export class ServerLink implements UpstreamServer {
   /** `starts`: of its process. */
   readonly counts = { calls: 0, failed: 0, starts: 0 };
   state: LinkState = 'connecting';
-  /** Why it is down. */
+  /** The reason why it is down. */
   reason: string | undefined;
-  /** What is made of the list: until there is one, of what is approved. */
+  /** Tools made of the list: until there is one, of the approved definitions. */
   settled: Omit<SettledTools, 'found'> = { served: [], hidden: [], leftOut: [] };
   /** With `auth: "user"`. */
   readonly personal: PersonalLinks | undefined;
@@ -72,16 +72,16 @@ export class ServerLink implements UpstreamServer {
   readonly #deps: LinkDeps;
   #client: Client | undefined;
   #way: Way | undefined;
-  /** Of all former ways. */
+  /** Ends of all former ways. */
   #ended: Promise<unknown> = Promise.resolve();
-  /** Of the process that ended by itself since the last attempt. */
+  /** Reason of the process that ended by itself since the last attempt. */
   #exitReason: string | undefined;
   #session: UpstreamSession | undefined;
   #openedMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<UpstreamSession | undefined> | undefined;
   readonly #times: number[] = [];
   #timed = 0;
-  /** Of the last list. */
+  /** Tools of the last list. */
   #read: ReadTools = { tools: [], leftOut: [] };
   /** With `auth: "user"`: definitions of people's lists that are not approved, and what was left out of the last one. */
   readonly #waiting = new Map<string, SettledTools['hidden'][number]>();
@@ -102,7 +102,7 @@ export class ServerLink implements UpstreamServer {
     this.title = configuration.title;
     this.configuration = configuration;
     this.url = targetOf(name, configuration);
-    // Of the process that runs now.
+    // The pipe leads to the process that runs now.
     const pipe: UpstreamPipe = {
       channel: (id, onProgress) => ({
         begin: (body, ended) => this.#way?.pipe?.channel(id, onProgress).begin(body, ended),
@@ -180,7 +180,7 @@ export class ServerLink implements UpstreamServer {
     return { answered: calls - failed, failed };
   }
 
-  /** Of its process. */
+  /** Restarts of its process. */
   get restarts(): number {
     return Math.max(0, this.counts.starts - 1);
   }
@@ -271,7 +271,7 @@ export class ServerLink implements UpstreamServer {
     if (this.#way !== way) return;
     this.#session = undefined;
     this.#exitReason = reason;
-    // What is under way fails by itself.
+    // Requests under way fail by themselves.
     if (this.#opening === undefined && !this.#listing) this.#failed(new Error(reason));
   }
 
@@ -288,7 +288,7 @@ export class ServerLink implements UpstreamServer {
     if (!this.#listing) this.#wait(this.#changedMs, () => this.#list());
   }
 
-  /** What is new is stored: a server with ever other definitions writes once a minute. */
+  /** New definitions are stored: a server with ever other definitions writes once a minute. */
   get #changedMs(): number {
     return this.#hasFound ? LIST_INTERVAL_MS : CHANGED_INTERVAL_MS;
   }

@@ -8,7 +8,7 @@ import { type ReadTools, readTools, TOOLS_MAX } from './definitions.ts';
 import { OFFER_KINDS, readOffers } from './offers.ts';
 import type { OfferKind, UpstreamServer } from './types.ts';
 
-/** Of one request that opens a session or lists. */
+/** Time for one request that opens a session or lists. */
 export const REQUEST_MS = 10 * SECOND_MS;
 const PAGES_MAX = 64;
 const REASON_MAX = 200;
@@ -76,7 +76,7 @@ async function listed(client: Client, method: string, member: string): Promise<u
   return items;
 }
 
-/** Of the innermost cause, which says more: a connection refused is only "fetch failed" at the top. */
+/** Returns the message of the cause, which says more: a connection refused is only "fetch failed" at the top. */
 export function reasonOf(error: unknown): string {
   const { cause } = error instanceof Error ? error : { cause: undefined };
   const named = cause instanceof Error && cause.message !== '' ? cause : error;

@@ -84,7 +84,7 @@ interface ReadOffers {
   readonly leftOut: readonly LeftOut[];
 }
 
-/** Of one list. */
+/** Reads the items of one list. */
 export function readOffers(
   server: UpstreamServer,
   configuration: McpServerConfiguration,
@@ -193,7 +193,10 @@ export class Offers {
     );
   }
 
-  /** Of a server at which each caller is someone else: it judges the name, and has its own list for each. */
+  /**
+   * Finds the offer of a server at which each caller is someone else: it judges the name, and has its own list for
+   * each.
+   */
   #personalOffer(kind: 'prompts' | 'resources', name: string): OfferEntry | undefined {
     if (!(kind === 'prompts' ? UPSTREAM_NAME : URI).test(name)) return undefined;
     const found = this.#personal.find(

@@ -28,7 +28,7 @@ const TOOLS_MS = 10 * MINUTE_MS;
 
 export interface PersonalDeps {
   readonly server: UpstreamServer & { readonly configuration: McpServerConfiguration };
-  /** Of the configuration. */
+  /** Address in the configuration. */
   readonly address: string;
   readonly version: string;
   readonly tokens: CallTokens;
@@ -125,7 +125,7 @@ export class PersonalLink implements PersonalServer {
     return own !== undefined && own !== text;
   }
 
-  /** Of the person's own list. Rejects with `Unauthorized` too. */
+  /** Lists the offers to this person. Rejects with `Unauthorized` too. */
   async offers(kind: OfferKind): Promise<readonly Offer[]> {
     const kept = this.#offers.get(kind);
     const nowMs = this.#deps.monotonicMs();

@@ -108,7 +108,7 @@ export class PersonalLinks implements PersonalSessions {
     }
   }
 
-  /** Of the person's own list; none without credentials, or of a server that takes too long. */
+  /** Lists the offers to the person; none without credentials, or when the server takes too long. */
   offers(userId: string, kind: OfferKind): Promise<readonly Offer[]> {
     let stop: (() => void) | undefined;
     const late = new Promise<readonly Offer[]>((resolve) => {

@@ -30,7 +30,7 @@ export interface SettledTools {
 }
 
 export interface Pins {
-  /** What is stored of a server. */
+  /** Returns the stored definitions of a server. */
   stored(server: string): Definitions;
   /** Stores what is new of the tools that a server lists now. `approvesFirst`: the first list of all is approved. */
   settle(server: string, tools: readonly UpstreamTool[], approvesFirst?: boolean): Promise<SettledTools>;
@@ -53,7 +53,7 @@ export function actorPins(actors: () => Pick<ActorSystem, 'ask'> & Pick<RunningS
   const seeWithRoom = async (server: string, tools: readonly UpstreamTool[], tool: UpstreamTool) => {
     const seen = await see(server, tool);
     if (seen !== undefined) return seen;
-    // As a rule there is room without the tools that are gone: a server lists at most as many as are kept.
+    // Removed tools make room as a rule: a server lists at most as many as are kept.
     await actors().ask(mcpServer, server, { type: 'keep', names: tools.map(({ ownName }) => ownName) });
     return see(server, tool);
   };

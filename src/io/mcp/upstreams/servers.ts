@@ -20,7 +20,7 @@ interface ServersDeps extends Omit<LinkDeps, 'onChange' | 'onFound' | 'onSaid' |
   readonly onFound: (server: string, names: readonly string[]) => void;
 }
 
-/** What the admin panel needs of them. */
+/** The part of the servers that the admin panel needs. */
 export interface UpstreamAdministration {
   readonly links: readonly ServerLink[];
   stored(server: string): Definitions;
@@ -32,7 +32,7 @@ export class UpstreamServers implements UpstreamAdministration {
   readonly #links = new Map<string, ServerLink>();
   #marks = 0;
   #leftoversEnded: Promise<void> | undefined;
-  /** What the log said last. */
+  /** Last text in the log about each link. */
   readonly #logged = new WeakMap<ServerLink, string>();
 
   constructor(deps: ServersDeps) {

@@ -29,9 +29,9 @@ export interface UpstreamServer {
   /** For people. */
   readonly title: string;
   readonly url: Target;
-  /** Of a server by command; undefined for one by address. */
+  /** Pipe to a server by command; undefined for one by address. */
   readonly pipe: UpstreamPipe | undefined;
-  /** Of the configuration; names in lower case. */
+  /** Headers of the configuration; names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** Undefined while there is none: calls are refused at once. */
   readonly session: UpstreamSession | undefined;
@@ -39,7 +39,7 @@ export interface UpstreamServer {
   readonly personal?: PersonalSessions | undefined;
   /** A call found this session lost. Resolves with the next one, which is opened once for all; undefined without. */
   renewed(lost: UpstreamSession): Promise<UpstreamSession | undefined>;
-  /** Of every finished call, for the figures of the server. */
+  /** Called for every finished call, for the figures of the server. */
   noteCall(result: ModuleResult): void;
 }
 
@@ -49,7 +49,7 @@ export interface PersonalSessions {
   enter(userId: string): Promise<PersonalServer>;
   /** The server refused this token. Rejects with `UpstreamLoginRequired`. */
   renew(userId: string, refused: Pick<CallToken, 'keyId'>): Promise<void>;
-  /** Of the person's login there; undefined without one. */
+  /** Time of the person's login there, Unix milliseconds; undefined without one. */
   connectedMs(userId: string): number | undefined;
   /**
    * Waits for a login that is not the one of `formerMs`. False when none came in time, when too many wait, or when the caller

@@ -1,4 +1,4 @@
-/** How a link reaches its server: streamable HTTP, or the pipes of a process. */
+/** Transports from a link to its server: streamable HTTP, or the pipes of a process. */
 import type * as Sdk from '@modelcontextprotocol/client';
 import type { McpServerConfiguration } from '../../../domain/config/mcp-servers.ts';
 import type { Target } from '../../http-client/endpoint.ts';

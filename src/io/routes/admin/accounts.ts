@@ -78,7 +78,7 @@ const accountItem = named(
   object({
     ...userItem.properties,
     hosts: integer(),
-    /** Of its live sessions; null without one. */
+    /** Last use of its live sessions; null without one. */
     lastSeenUtc: nullable(utcText()),
   }),
 );

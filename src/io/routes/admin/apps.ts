@@ -40,7 +40,7 @@ const adminAppItem = named(
   object({
     ...appSchema.properties,
     ownerId: idText(),
-    /** Of the owner. */
+    /** Nickname of the owner. */
     nickname: nicknameSchema,
     oldestUndeliveredSeconds: nullable(integer()),
   }),

@@ -19,9 +19,9 @@ const listed = named(
   'ListedAuditRecord',
   object({
     ...auditItem.properties,
-    /** Of `userId`. */
+    /** Nickname of `userId`. */
     nickname: nicknameSchema,
-    /** Of the other account of the record, in `by` or `subject` of its fields. */
+    /** Nickname of the other account of the record, in `by` or `subject` of its fields. */
     otherNickname: nicknameSchema,
   }),
 );

@@ -21,7 +21,7 @@ export function tokensOf(sizeBytes: number): number {
   return Math.ceil(sizeBytes / BYTES_PER_TOKEN);
 }
 
-/** What each list of tools costs a client, so that an admin sees what a profile saves. */
+/** Sizes of the lists of tools for a client, so that an admin sees the effect of a profile. */
 export function createAdminListsRoute({ catalog }: Pick<CatalogDeps, 'catalog'>): AnyRoute {
   return defineRoute({
     method: 'GET',

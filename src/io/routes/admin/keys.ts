@@ -207,7 +207,7 @@ function readPosition(after: string | undefined): KeyPosition | undefined {
   return key === undefined ? position : { ...position, keyId: requireId(key, 'after') };
 }
 
-/** Of the query of the next page. */
+/** Returns `after` for the query of the next page. */
 export function afterOf({ userId, keyId }: KeyPosition): string {
   return keyId === undefined ? userId : `${userId}.${keyId}`;
 }

@@ -42,7 +42,7 @@ const module = named(
     pending: integer(),
     /** Endpoints whose calls are refused. */
     breakersOpen: array(text({ examples: ['wallet:/wallet/v1/balance/get'] })),
-    /** Of the newest 1,000 events of the log; null where none is of this module. */
+    /** Time of the last event among the newest 1,000 of the log; null where none is of this module. */
     lastEventUtc: nullable(utcText()),
   }),
 );

@@ -14,12 +14,12 @@ const node = named(
     /** Rows of the log that it has not applied. */
     lag: integer(),
     renewedMsAgo: integer({ examples: [120] }),
-    /** How long it may still answer without a renewal. */
+    /** Milliseconds that it may still answer without a renewal. */
     leaseLeftMs: integer({ examples: [680] }),
     partitionsOwned: integer({ examples: [86] }),
     /** Clock of the database minus its own. */
     clockOffsetMs: integer(),
-    /** Where other nodes reach it. */
+    /** Address at which other nodes reach it. */
     address: text({ examples: ['10.0.0.1:7001'] }),
     /** The beginning of a hash of what all configurations should say alike. */
     configuration: text({ examples: ['3f29c1a07be4'] }),

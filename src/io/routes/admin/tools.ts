@@ -26,7 +26,7 @@ interface ToolDeps {
   readonly nodes: Pick<AdminNodes, 'history'>;
 }
 
-/** What a call does, by the annotations of the tool with the defaults of MCP. */
+/** Effect of a call, by the annotations of the tool with the defaults of MCP. */
 const EFFECTS = ['looksUp', 'changes', 'irreversible'] as const;
 
 const fields = {

@@ -16,7 +16,7 @@ export interface Line {
 }
 
 export class LineSplitter {
-  /** What was read and not split yet. */
+  /** Bytes that were read and not split yet. */
   #unread: Buffer = NOTHING;
   /** The beginning of a line whose end is not here, in a buffer that grows by doubling. */
   #begun: Buffer = NOTHING;

@@ -14,13 +14,13 @@ const PATIENT_END_MS = SECOND_MS;
 const LAST_OUTPUT_MS = 500;
 /** Messages that wait for a process that does not read its input. */
 const UNREAD_INPUT_BYTES_MAX = 2 * ANSWER_MAX_BYTES;
-/** Of standard error in a second; then it is read no further until the next one. */
+/** Bytes of standard error in a second; then it is read no further until the next one. */
 const ERROR_BYTES_PER_SECOND_MAX = 1024 * 1024;
 
 export interface ServerCommand {
   readonly command: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Of this process and what it starts alone. */
+  /** Mark of this process and those that it starts. */
   readonly mark: string;
 }
 
@@ -147,7 +147,7 @@ export class ServerProcess {
     while (!this.#isPaused && !this.#isGone) {
       const line = this.#lines.next();
       if (line === undefined) break;
-      // What comes after the exit is the rest: at most a pipe full.
+      // Lines after the exit are the rest: at most a pipe full.
       if (!this.#listener.onLine(line) && this.#reason === undefined) this.#pause();
     }
     if (this.#lines.begunBytes > DROPPED_BYTES_MAX) this.#exited('wrote a line of more than 64 MiB');
