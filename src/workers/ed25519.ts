@@ -2,18 +2,13 @@
  * Ed25519 verification and the check of a key at enrollment. The only importer of @noble/ed25519. OpenSSL verifies eleven
  * times faster but accepts forgeries for keys of small order, so the library checks a key once, at enrollment.
  */
-import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { createPublicKey, verify } from 'node:crypto';
 import { Point } from '@noble/ed25519';
+import { KeyCache } from './key-cache.ts';
 
 /** RFC 8032, section 5.1.5 and 5.1.6. */
 export const PUBLIC_KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
-
-/**
- * Imported keys kept by each thread. A repeated key verifies 17 % faster (docs/optimizations.md); about 1 KB each.
- * Only keys that have verified something enter, so unauthenticated callers cannot evict the keys of active agents.
- */
-export const KEYS_CACHED_MAX = 2_048;
 
 /**
  * Every encoding of a point whose order divides 8, in base64url: eight points, six of which have two or more
@@ -46,8 +41,7 @@ interface SignedMessage {
   readonly signature: Uint8Array;
 }
 
-/** In order of age; the oldest entry is evicted first. */
-const cachedKeys = new Map<string, KeyObject>();
+const cachedKeys = new KeyCache();
 
 /**
  * True for a valid signature of an accepted key. False for wrong lengths and for keys that are not canonical, of low order
@@ -62,7 +56,7 @@ export function verifyEd25519({ publicKey, message, signature }: SignedMessage):
   // The key is imported as JWK: with DER, import and verification together take 1.6 times as long.
   const key = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x: name } });
   const good = verify(null, message, key, signature);
-  if (good) remember(name, key);
+  if (good) cachedKeys.keep(name, key);
   return good;
 }
 
@@ -91,14 +85,6 @@ function decodePoint(publicKey: Uint8Array): Point | undefined {
     if (error instanceof Error) return undefined;
     throw error;
   }
-}
-
-function remember(name: string, key: KeyObject): void {
-  if (cachedKeys.size >= KEYS_CACHED_MAX) {
-    const [oldest] = cachedKeys.keys();
-    if (oldest !== undefined) cachedKeys.delete(oldest);
-  }
-  cachedKeys.set(name, key);
 }
 
 function base64url(bytes: Uint8Array): string {

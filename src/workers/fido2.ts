@@ -5,6 +5,7 @@
 import { createPublicKey } from 'node:crypto';
 import { CREDENTIAL_ALGORITHMS } from '../domain/keys.ts';
 import { checkEd25519Key } from './ed25519.ts';
+import { withThreadCrypto } from './thread-crypto.ts';
 
 /** An RSA key of 4,096 bits in COSE has about 530. */
 const COSE_KEY_BYTES_MAX = 1_024;
@@ -81,6 +82,8 @@ async function loadOnce(): Promise<readonly [Library, Helpers]> {
     const helpers = await import('@simplewebauthn/server/helpers');
     for (const identifier of ANCHORED_FORMATS)
       library.SettingsService.setRootCertificates({ identifier, certificates: [] });
+    // It reads the global at its first use, and keeps what it found.
+    await withThreadCrypto(() => helpers.isoCrypto.getRandomValues(new Uint8Array(1)));
     return [library, helpers];
   } finally {
     noteLoading(false);

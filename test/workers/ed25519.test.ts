@@ -2,7 +2,8 @@ import { createPublicKey, generateKeyPairSync, verify as nativeVerify, sign } fr
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import t from 'tap';
-import { checkEd25519Key, KEYS_CACHED_MAX, verifyEd25519 } from '../../src/workers/ed25519.ts';
+import { checkEd25519Key, verifyEd25519 } from '../../src/workers/ed25519.ts';
+import { KEYS_CACHED_MAX } from '../../src/workers/key-cache.ts';
 import { runs } from '../support/depth.ts';
 
 interface Vector {

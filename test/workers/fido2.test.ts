@@ -1,4 +1,5 @@
 /** WebAuthn ceremonies: six recorded in a browser, generated ones of every algorithm, and forgeries. */
+import { randomBytes, webcrypto } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { SettingsService } from '@simplewebauthn/server';
 import fc from 'fast-check';
@@ -11,6 +12,7 @@ import {
   verifyRegistration,
 } from '../../src/workers/fido2.ts';
 import { createWorkerPool } from '../../src/workers/pool.ts';
+import { THREAD_CRYPTO } from '../../src/workers/thread-crypto.ts';
 import { runs } from '../support/depth.ts';
 
 interface Fixture {
@@ -211,6 +213,60 @@ t.test('ceremony: an assertion with any bit turned over is bad', async (t) => {
       if (result !== 'bad') t.fail(`${part}, bit ${bit}: ${result}`);
     }
   }
+});
+
+t.test('signatures: verdicts are those of WebCrypto, which the library does not call', async (t) => {
+  const { subtle } = webcrypto;
+  const data = randomBytes(69);
+  const pairs = [
+    { name: 'ECDSA', namedCurve: 'P-256', hash: { name: 'SHA-256' } },
+    { name: 'ECDSA', namedCurve: 'P-384', hash: { name: 'SHA-384' } },
+    { name: 'ECDSA', namedCurve: 'P-256', hash: { name: 'SHA-1' } },
+    {
+      name: 'RSASSA-PKCS1-v1_5',
+      modulusLength: 2_048,
+      publicExponent: Uint8Array.of(1, 0, 1),
+      hash: { name: 'SHA-256' },
+    },
+    { name: 'RSA-PSS', modulusLength: 2_048, publicExponent: Uint8Array.of(1, 0, 1), hash: { name: 'SHA-256' } },
+    { name: 'Ed25519' },
+  ];
+  for (const named of pairs) {
+    const algorithm = named.name === 'RSA-PSS' ? { ...named, saltLength: 32 } : named;
+    const made = await subtle.generateKey(algorithm, true, ['sign', 'verify']);
+    const { privateKey, publicKey } = made as webcrypto.CryptoKeyPair;
+    const signature = new Uint8Array(await subtle.sign(algorithm, privateKey, data));
+    const exported = await subtle.exportKey('jwk', publicKey);
+    const jwk = { ...exported, ext: false, key_ops: ['verify'] };
+    const changed = Uint8Array.from(signature, (byte, index) => (index === 40 ? byte ^ 1 : byte));
+    for (const sent of [signature, changed, signature.subarray(1), new Uint8Array(), signature]) {
+      const imported = await THREAD_CRYPTO.subtle.importKey('jwk', jwk, algorithm, false, ['verify']);
+      const verdict = await THREAD_CRYPTO.subtle.verify(algorithm, imported, sent, data);
+      t.equal(verdict, await subtle.verify(algorithm, publicKey, sent, data), algorithm.name);
+    }
+    const imported = await THREAD_CRYPTO.subtle.importKey('jwk', jwk, algorithm, false, ['verify']);
+    t.notOk(await THREAD_CRYPTO.subtle.verify(algorithm, imported, signature, randomBytes(69)), 'other data');
+  }
+  const off = { kty: 'EC', crv: 'P-256', x: 'A'.repeat(43), y: 'A'.repeat(43) };
+  await t.rejects(
+    THREAD_CRYPTO.subtle.importKey('jwk', off, { name: 'ECDSA' }, false, ['verify']),
+    'no point of the curve',
+  );
+
+  const calls: string[] = [];
+  for (const name of ['digest', 'importKey', 'verify'] as const)
+    t.intercept(Object.getPrototypeOf(subtle), name, {
+      value: () => {
+        calls.push(name);
+        throw new Error('called');
+      },
+    });
+  for (const fixture of FIXTURES) {
+    t.match(await verifyRegistration(registrationOf(fixture)), { result: 'good' });
+    t.match(await verifyAuthentication(authenticationOf(fixture)), { result: 'good' });
+  }
+  t.same(calls, []);
+  t.equal(globalThis.crypto.subtle, subtle, 'the global is as it was');
 });
 
 t.test('attestation: no trust anchors, so no revocation list is ever fetched', async (t) => {
