@@ -78,18 +78,26 @@ export class ChallengeKey {
   }
 
   #derive(id: number, binding: ChallengeBinding, endSeconds: number, random: number): Challenge {
-    const secret = (use: string) => this.#mac(use, 'base64url', binding, endSeconds, random);
-    const account = this.#mac('account', 'hex', binding, endSeconds, random);
+    const mac = (use: string, encoding: BinaryToTextEncoding = 'base64url') =>
+      this.#mac(use, encoding, binding, endSeconds, random);
     const expiresMs = endSeconds * SECOND_MS;
-    const withinMs = Number.parseInt(account.slice(0, 8), 16) % SECOND_MS;
     return {
       ...binding,
       id,
-      challenge: secret('challenge'),
-      code: secret('code'),
-      newUserId: derivedId(expiresMs + withinMs, Number.parseInt(account.slice(8, 16), 16)),
-      newHandle: secret('handle'),
+      challenge: mac('challenge'),
       expiresMs,
+      // Each is a MAC of its own, which most logins never read.
+      get code() {
+        return mac('code');
+      },
+      get newUserId() {
+        const account = mac('account', 'hex');
+        const withinMs = Number.parseInt(account.slice(0, 8), 16) % SECOND_MS;
+        return derivedId(expiresMs + withinMs, Number.parseInt(account.slice(8, 16), 16));
+      },
+      get newHandle() {
+        return mac('handle');
+      },
     };
   }
 

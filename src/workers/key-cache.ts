@@ -1,3 +1,4 @@
+/** Imported public keys of logins, which each worker thread keeps. */
 import type { KeyObject } from 'node:crypto';
 
 /** Imported keys kept by each thread for each kind of login; about 1 KB each, 2.5 KB for RSA-4096. */
