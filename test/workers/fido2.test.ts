@@ -228,7 +228,12 @@ t.test('signatures: verdicts are those of WebCrypto, which the library does not 
       publicExponent: Uint8Array.of(1, 0, 1),
       hash: { name: 'SHA-256' },
     },
-    { name: 'RSA-PSS', modulusLength: 2_048, publicExponent: Uint8Array.of(1, 0, 1), hash: { name: 'SHA-256' } },
+    {
+      name: 'RSA-PSS',
+      modulusLength: 2_048,
+      publicExponent: Uint8Array.of(1, 0, 1),
+      hash: { name: 'SHA-256' },
+    },
     { name: 'Ed25519' },
   ];
   for (const named of pairs) {
