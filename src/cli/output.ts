@@ -20,7 +20,7 @@ export const EXIT = { done: 0, usage: 64, unavailable: 69, storage: 70, configur
 /** A command needs a running gateway, and none answers. */
 export class NoGateway extends Error {}
 
-/** The version stands in package.json alone. */
+/** Only package.json has the version. */
 export const { version: VERSION } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ) as { version: string };

@@ -8,7 +8,7 @@ export interface AgentKey {
   sign(message: Uint8Array): string;
 }
 
-/** What is stored: both halves in base64url, 43 characters each, as `gatehouse keygen` prints them. */
+/** A stored key: both halves in base64url, 43 characters each, as `gatehouse keygen` prints them. */
 export interface KeyPair {
   readonly publicKey: string;
   readonly secretKey: string;

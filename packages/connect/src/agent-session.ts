@@ -39,7 +39,7 @@ export class AgentSession {
     const nowMs = this.#now();
     const held = this.#held;
     if (held === undefined || nowMs >= held.endsAtMs) return this.#logIn();
-    // What goes wrong shows when the old one has ended.
+    // A failure of this login shows when the old session has ended.
     if (nowMs >= held.renewAtMs) this.#logIn().catch(() => undefined);
     return held.token;
   }

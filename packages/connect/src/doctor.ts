@@ -21,9 +21,9 @@ export interface DoctorOptions extends LoginOptions {
   readonly explain: (refused: LoginRefused) => Promise<string>;
 }
 
-/** What is off by more than the gateway accepts (spec 4.2: 300 s). */
+/** Clock difference beyond which the gateway refuses logins (spec 4.2: 300 s). */
 const CLOCK_MS = 300_000;
-/** Of the gateway's answer to `GET /auth/v1/info`. */
+/** The gateway's answer to `GET /auth/v1/info`. */
 interface Info {
   readonly result?: { readonly project?: unknown; readonly version?: unknown; readonly baseUrl?: unknown };
 }

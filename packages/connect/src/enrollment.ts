@@ -1,10 +1,10 @@
-/** What a person reads when the gateway refuses the login of an agent's key. */
+/** Text for a person when the gateway refuses the login of an agent's key. */
 import { hostname } from 'node:os';
 import { type AgentKey, enrollmentLink, lettersOf } from './agent-key.ts';
 import { LOGIN_CODES, type LoginRefused } from './login.ts';
 import { type Fetch, SYSTEM } from './send.ts';
 
-/** What a refusal means. The public address of the gateway is asked for, where the page of the key is. */
+/** Explains a refusal. The public address of the gateway is asked for, where the page of the key is. */
 export async function explainRefusal(
   refused: LoginRefused,
   origin: string,

@@ -1,4 +1,4 @@
-/** What the package offers to programs: a `fetch` for MCP clients, the login and its signature. */
+/** Public interface of the package for programs: a `fetch` for MCP clients, the login and its signature. */
 export { AddressError } from './address.ts';
 export { type AgentKey, createKeyPair, enrollmentLink, type KeyPair, keyOf, lettersOf } from './agent-key.ts';
 export { gatehouseFetch } from './gatehouse-fetch.ts';

@@ -4,7 +4,7 @@ import { type AgentKey, keyOf } from './agent-key.ts';
 import { type SendOptions, SYSTEM, send } from './send.ts';
 
 export interface LoginOptions extends Partial<SendOptions> {
-  /** Of the gateway or of its MCP endpoint. */
+  /** Address of the gateway or of its MCP endpoint. */
   readonly url: string | URL;
   /** A key, or its secret half in base64url. */
   readonly key: AgentKey | string;

@@ -9,7 +9,7 @@ const SESSIONS_MAX = 100;
 const HEADER = 'mcp-session-id';
 
 interface Opened {
-  /** What the client sent to open it. */
+  /** Request with which the client opened it. */
   readonly initialize: { readonly url: string; readonly headers: Headers; readonly body: string };
   /** The id that the gateway knows. */
   id: string;

@@ -13,7 +13,7 @@ export interface SendOptions {
   readonly wait: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** What a caller leaves out of {@link SendOptions}. */
+/** Values for what a caller leaves out of {@link SendOptions}. */
 export const SYSTEM: SendOptions = {
   fetch: (url, init) => fetch(url, init),
   now: Date.now,
@@ -48,7 +48,7 @@ export async function send(url: string | URL, init: RequestInit, options: SendOp
   }
 }
 
-/** Of a refusal by a limit; whole seconds (RFC 9110 10.2.3). */
+/** Returns the seconds of a refusal by a limit; whole seconds (RFC 9110 10.2.3). */
 function retryAfterOf({ status, headers }: Response): number | undefined {
   if (status !== 429) return undefined;
   const seconds = Number(headers.get('retry-after') ?? '1');

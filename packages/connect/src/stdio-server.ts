@@ -20,9 +20,9 @@ export interface StdioServerOptions {
   readonly plain: SendOptions;
   readonly input: Readable;
   readonly output: Writable;
-  /** What a person may need to know. */
+  /** Writes a line that a person may need. */
   readonly log: (line: string) => void;
-  /** What the caller of a tool reads when the gateway refuses the login. */
+  /** Returns the text that the caller of a tool reads when the gateway refuses the login. */
   readonly explain: (refused: LoginRefused) => Promise<string>;
 }
 
