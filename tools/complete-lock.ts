@@ -25,7 +25,7 @@ const UNSERVED: ReadonlySet<string> = new Set(
     lines.map((line) => `@uwsjs/${platform}-${line}`),
   ),
 );
-/** What npm writes: the algorithm and the digest in base64 (W3C Subresource Integrity). */
+/** Text that npm writes: the algorithm and the digest in base64 (W3C Subresource Integrity). */
 const INTEGRITY = /^sha512-[A-Za-z0-9+/]{86}==$/;
 
 interface LockEntry {

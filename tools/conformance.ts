@@ -34,7 +34,7 @@ const FAILURES_OTHERWISE = 'conformance-failures.yml';
 /** Raised, never bypassed: the suite sends some hundred requests from one address. */
 const RPS = 10_000;
 
-/** What the suite asks for by these names. */
+/** Texts that the suite asks for by these names. */
 const TEXTS: Readonly<Record<string, { status: number; type: string; body: string }>> = {
   '/text': { status: 200, type: 'text/plain', body: 'This is a simple text response for testing.' },
   '/error': {
@@ -104,7 +104,7 @@ function configurationOf(backend: string, proxy: string, upstream: string): obje
   const tool = { method: 'GET', description: 'A tool of the conformance suite.', inputSchema: NO_ARGUMENTS };
   return {
     Settings: { ApiRPSLimit: RPS, IpRPSLimit: RPS, PubKeyApiRPSLimit: RPS, McpApiRPSLimit: RPS },
-    // As in Production: the suite asks whether client documents are offered.
+    // Production has the same value: the suite asks whether client documents are offered.
     OAuthDocuments: true,
     // The suite calls from the proxy's own origin.
     AllowedOrigins: [proxy],
@@ -144,7 +144,7 @@ function runSuite(url: string, further: readonly string[]): Promise<number> {
   });
 }
 
-/** What the suite runs against, and a person with an account there. */
+/** The gateway that the suite runs against, and a person with an account there. */
 interface Target {
   readonly url: string;
   readonly person: Person;

@@ -11,16 +11,16 @@ import { listOf, type Person, text } from './steps.ts';
 
 /** Two chunks of v1, the second one short. */
 const FILE_BYTES = 300_000;
-/** Where uploads and downloads break off. */
+/** Bytes after which uploads and downloads break off. */
 const BREAK_BYTES = 120_000;
-/** How long the broken upload runs before its end, in milliseconds: a gateway that is busy has read nothing at first. */
+/** Milliseconds for which the broken upload runs before its end: a gateway that is busy has read nothing at first. */
 const BREAK_AFTER_MS = [50, 250, 1_000, 4_000];
-/** How often the draft is asked how much of a broken upload it holds. */
+/** Times that the draft is asked how much of a broken upload it holds. */
 const ATTEMPTS_MAX = 5;
 const POLL_MS = 50;
 const BYTES = 'application/octet-stream';
 
-/** What is left to fetch after a restart. */
+/** File that is fetched after a restart. */
 export interface KeptFile {
   readonly fileId: string;
   readonly fileCode: string;
@@ -120,7 +120,7 @@ async function downInPieces(guide: Guide, { fileId, fileCode }: KeptFile, bytes:
   await guide.ask({ path: `/auth/v2/file/${fileId}`, status: 401 });
 }
 
-/** What the draft holds after an upload that broke off. */
+/** Returns the bytes that the draft holds after an upload that broke off. */
 async function brokenUpload(guide: Guide, path: string, cookie: string, bytes: Buffer): Promise<number> {
   for (const [attempt, runsMs] of BREAK_AFTER_MS.entries()) {
     await breakOff(guide.urlOf(path), cookie, bytes, runsMs);
@@ -149,7 +149,10 @@ function breakOff(url: URL, cookie: string, bytes: Buffer, runsMs: number): Prom
   });
 }
 
-/** What the draft holds, once the gateway has seen that the client is gone; 0 when it does not show any bytes. */
+/**
+ * Returns the bytes that the draft holds, once the gateway has seen that the client is gone; 0 when it does not show
+ * any.
+ */
 async function keptBytes(guide: Guide, path: string, headers: Record<string, string>): Promise<number> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
     const told = await guide.ask({ method: 'HEAD', path, headers, status: 204, shows: ['Upload-Offset'] });

@@ -32,7 +32,7 @@ export interface Given extends Answer {
   readonly bytes: Buffer;
 }
 
-/** What is expected of an answer; throws `StepFailed` through `fail`. */
+/** Checks an answer; throws `StepFailed` through `fail`. */
 export type Expectation = (answer: Given, fail: (why: string) => never) => void;
 
 /** A step did not come out as it must. The message says which and why. */

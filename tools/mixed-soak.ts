@@ -31,7 +31,7 @@ export function benchArguments(args: readonly string[]): string[] | undefined {
   }
 }
 
-/** What a soak may not show. Empty when all is well. */
+/** Returns the faults of a soak. Empty when all is well. */
 export function faultsOf({ scenarios }: Pick<BenchReport, 'scenarios'>): string[] {
   return scenarios.flatMap(({ failure, targets }) => [
     ...(failure === undefined ? [] : [failure]),

@@ -18,7 +18,7 @@ import {
   toolJson,
 } from './steps.ts';
 
-/** What is needed to go on after a restart. */
+/** Credentials with which the path continues after a restart. */
 export interface Agent {
   readonly cookie: string;
   readonly bearer: string;
@@ -140,7 +140,7 @@ async function resources(guide: Guide, bearer: string): Promise<void> {
   });
 }
 
-/** What must not work. */
+/** Calls that must be refused. */
 async function refusals(guide: Guide, bearer: string, to: Person): Promise<void> {
   guide.title('Without a session the same call is refused');
   const params = { name: 'wallet_get_balance', arguments: {} };

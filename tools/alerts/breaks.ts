@@ -1,4 +1,4 @@
-/** What breaks one gateway, and the alerts that must fire. */
+/** Breaks of one gateway, with the alerts that must fire. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

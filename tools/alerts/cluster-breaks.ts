@@ -1,4 +1,4 @@
-/** What breaks a cluster, and the alerts that must fire. */
+/** Breaks of a cluster, with the alerts that must fire. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { signUp } from '../../kit/agent.ts';
 import type { Nodes } from '../../kit/cluster/nodes.ts';

@@ -1,4 +1,4 @@
-/** What a break needs: a gateway or a cluster, helpers that end with it, and rules that do not wait for hours. */
+/** Setting of a break: a gateway or a cluster, helpers that end with it, and rules that do not wait for hours. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';

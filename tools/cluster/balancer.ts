@@ -17,7 +17,7 @@ export type Condition = 'healthy' | 'unhealthy' | 'silent';
 
 export interface Balancer {
   readonly port: number;
-  /** As of the last check; silent before the first one. */
+  /** Returns the condition at the last check; silent before the first one. */
   condition(url: string): Condition;
   /** Asks all nodes now. */
   check(): Promise<void>;

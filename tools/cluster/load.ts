@@ -7,10 +7,10 @@ import { verifiedHeaders } from '../../kit/agent.ts';
 
 const MS_PER_SECOND = 1_000;
 
-/** Of a person that has signed up, with a key that may call tools. */
+/** Client of a person that has signed up, with a key that may call tools. */
 export interface Client {
   readonly person: { readonly key: Parameters<typeof verifiedHeaders>[0]; readonly cookie: string };
-  /** Of the newest session: a key holds a bounded number, and a log-in beyond it ends the oldest. */
+  /** Bearer of the newest session: a key holds a bounded number, and a log-in beyond it ends the oldest. */
   bearer: string;
   /** Its one connection. */
   readonly dispatcher: Agent;
@@ -51,7 +51,10 @@ const TOOL_CALL = JSON.stringify({
   ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
   params: { name: 'wallet_get_balance', arguments: { currency: 'DEMO' } },
 });
-/** Of 8 requests: 5 calls of a tool, a list of keys from the owner, a new name for a key and a log-in, both durable. */
+/**
+ * Steps of 8 requests: 5 calls of a tool, a list of keys from the owner, a new name for a key and a log-in, both
+ * durable.
+ */
 const STEPS: readonly Step[] = [
   {
     name: 'tool call',

@@ -27,7 +27,7 @@ function print(part: string, { requests, unavailable, faults, times, kinds }: Lo
   return faults.length === 0 && times.p99 < P99_MS && times.longest <= LONGEST_MS;
 }
 
-/** What a log says beside its requests. */
+/** Returns the lines of a log beside those of its requests. */
 function faultsOf(log: string): string {
   return log
     .split('\n')

@@ -1,5 +1,5 @@
 /**
- * Which metric is in which panel: at most two units a panel, the second on the right. A metric of the table that no row
+ * Panels with their metrics: at most two units a panel, the second on the right. A metric of the table that no row
  * names does not compile.
  */
 import type { MetricName } from '../../src/io/observability/metric-table.ts';
@@ -357,7 +357,7 @@ const TABLE = [
   },
 ] as const satisfies readonly RowDefinition[];
 
-/** Of the overview, which has queries of its own. */
+/** Metrics of the overview, which has queries of its own. */
 type InOverview = 'http_request_duration_seconds' | 'calls_total';
 type Shown = (typeof TABLE)[number]['panels'][number]['metrics'][number] | InOverview;
 type Missing = Exclude<ShortName, Shown>;

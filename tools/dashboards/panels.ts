@@ -8,7 +8,7 @@ import { SERVICE_LEVELS } from './service-levels.ts';
 export interface Query {
   readonly expr: string;
   readonly legend: string;
-  /** Of Grafana. */
+  /** Unit in Grafana's spelling. */
   readonly unit: string;
 }
 
@@ -38,7 +38,7 @@ export function rows(): Row[] {
   ];
 }
 
-/** How many times as fast as it may the budget of errors burns. */
+/** Draws how many times as fast as it may the budget of errors burns. */
 function levelPanel({ title, objective, bad }: (typeof SERVICE_LEVELS)[number]): Panel {
   const burn = (window: string) => `${bad(window, CHOSEN_NODES)} / ${Number((1 - objective).toPrecision(4))}`;
   return {

@@ -4,18 +4,18 @@ import { LEVEL_RULES } from './service-levels.ts';
 
 export interface Rule {
   readonly alert: string;
-  /** What is compared; a number for every healthy gateway. */
+  /** Value that is compared; a number for every healthy gateway. */
   readonly value: string;
   /** The rule fires where the value is above it. */
   readonly above: number;
   /** For how long. */
   readonly for: string;
   readonly severity: 'page' | 'ticket';
-  /** What it means. */
+  /** Meaning of the alert. */
   readonly summary: string;
-  /** What to look at first. */
+  /** First place to look at. */
   readonly look: string;
-  /** What to do. */
+  /** Action to take. */
   readonly act: string;
   /** A shorter window, which has to be above it as well: the alert ends soon after the cause. */
   readonly also?: string;

@@ -3,7 +3,7 @@ import type { MetricName } from '../../src/io/observability/metric-table.ts';
 
 /** Grafana replaces it by an interval that holds several scrapes. */
 export const RATE_INTERVAL = '$__rate_interval';
-/** Of the nodes that are chosen on the dashboard. */
+/** Labels of the nodes that are chosen on the dashboard. */
 export const CHOSEN_NODES = ['job=~"$job"', 'instance=~"$node"'] as const;
 
 /** Names a metric of the table; another name does not compile. */

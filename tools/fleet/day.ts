@@ -18,7 +18,7 @@ import { Site } from './site.ts';
 
 /** The day at 100 %. */
 const WHOLE = { chunked: 60, streamed: 100, ranges: 200, streams: 2_000, applications: 30 } as const;
-/** Of all bytes that are uploaded, when the program is killed. */
+/** Share of all bytes to upload after which the program is killed. */
 const KILLED_AT = 0.4;
 /** Stored before the day begins, for the first ranges. */
 const FIRST_FILES = 3;
@@ -28,7 +28,7 @@ const PERCENT_MAX = 100;
 const NODES_MAX = 8;
 
 export interface FleetOptions {
-  /** Of the whole day, 1 to 100. */
+  /** Percentage of the whole day, 1 to 100. */
   readonly percent: number;
   readonly seed: number;
 }

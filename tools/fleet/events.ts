@@ -18,13 +18,13 @@ const BATCH_PAUSE_MS = 20;
 const PUSH_TIMEOUT_MS = 1_000;
 /** Pushed in any case, however soon the uploads end. */
 const EVENTS_MIN = 300;
-/** How long streams and deliveries may take to catch up at the end: a failed delivery waits up to 15 s. */
+/** Milliseconds for streams and deliveries to catch up at the end: a failed delivery waits up to 15 s. */
 const SETTLE_MS = 60_000;
 
 /** The gateway, or a node of a cluster by chance. */
 export interface EventSite {
   readonly url: string;
-  /** Where modules push. */
+  /** Address to which modules push. */
   readonly internal: string;
   readonly faults: string[];
   /** Repeats `work` until it has an answer. Any other error is a fault of `name`. */
@@ -32,7 +32,7 @@ export interface EventSite {
 }
 
 interface EventPace {
-  /** How long a receiver takes to answer. */
+  /** Milliseconds that a receiver takes to answer. */
   readonly answerMs?: () => number;
   /** Between two batches. */
   readonly pauseMs?: number;
@@ -193,7 +193,7 @@ export class Events {
     const endMs = performance.now() + SETTLE_MS;
     const isWaiting = ({ userId, numbers }: Follower) => numbers.length < (expected.get(userId)?.length ?? 0);
     while (followers.some(isWaiting) && performance.now() < endMs) await pause(BATCH_PAUSE_MS);
-    // What comes twice comes after the first.
+    // A repeated event comes after the first one.
     await pause(BATCH_PAUSE_MS);
     for (const { name, userId, numbers } of followers) {
       const fault = sequenceFault(numbers, expected.get(userId) ?? []);
@@ -219,7 +219,7 @@ export class Events {
   }
 }
 
-/** What is wrong with the events that were received; undefined when each came once and in order. */
+/** Says what is wrong with the events that were received; undefined when each came once and in order. */
 export function sequenceFault(numbers: readonly number[], wanted: readonly number[]): string | undefined {
   const at = wanted.findIndex((n, index) => numbers[index] !== n);
   if (at >= 0) return `event ${numbers[at]} in place of ${wanted[at]}`;

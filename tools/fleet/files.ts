@@ -20,7 +20,7 @@ const STREAMED_BYTES = [MIB / 4, 4 * MIB] as const;
 const RANGE_BYTES_MAX = MIB;
 const UNKNOWN_UPLOAD = 1305;
 
-/** How a v2 upload is sent: in one request without resumption or with it, or in pieces. */
+/** Forms of a v2 upload: in one request without resumption or with it, or in pieces. */
 const FORMS = ['whole', 'resumable', 'pieces'] as const;
 type Form = (typeof FORMS)[number];
 
@@ -30,7 +30,7 @@ export interface StoredFile {
   readonly bytes: Buffer;
 }
 
-/** What the gateway stored and acknowledged. */
+/** Files that the gateway stored and acknowledged. */
 export class Files {
   readonly stored: StoredFile[] = [];
   /** Uploads that continued at a position after a broken connection. */

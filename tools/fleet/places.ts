@@ -17,9 +17,9 @@ const Settings = {
 const LEASE_MS = 5_000;
 
 export interface FleetPlace {
-  /** Of the next request. */
+  /** Address for the next request. */
   readonly url: string;
-  /** Where modules push. */
+  /** Address to which modules push. */
   readonly internal: string;
   /** `kill -9`, and a start once the place has taken note. Resolves when all serves again. */
   killAndStart(): Promise<void>;

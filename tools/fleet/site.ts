@@ -3,7 +3,7 @@ import { UnexpectedAnswer } from '../../kit/agent.ts';
 import type { FleetPlace } from './places.ts';
 
 const PAUSE_MS = 50;
-/** How long a client tries again after connections that broke. */
+/** Milliseconds for which a client tries again after connections that broke. */
 const REPEATED_MS_MAX = 120_000;
 
 export class Site {

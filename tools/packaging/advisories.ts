@@ -68,7 +68,7 @@ export function advisoryFaults(
   return faults;
 }
 
-/** What npm prints with any exit code: 1 is for advisories, and for a registry that does not answer. */
+/** Returns the output of npm with any exit code: 1 is for advisories, and for a registry that does not answer. */
 function audit(): string {
   const limits = ['--fetch-retries=0', `--fetch-timeout=${ANSWER_TIMEOUT_MS}`];
   const { stdout, error } = runSync('npm', ['audit', '--json', '--package-lock-only', ...limits], {

@@ -11,7 +11,7 @@ import { outputOf } from '../../kit/run-sync.ts';
 
 const ROOT = '/var/tmp/gatehouse-debian-13';
 const MIRROR = 'http://deb.debian.org/debian';
-/** What the suite uses where it is installed, and what a machine with the gateway has. */
+/** Packages that the suite uses where it is installed, and that a machine with the gateway has. */
 const DEBIAN_PACKAGES = [
   'ca-certificates',
   'fontconfig',

@@ -6,7 +6,7 @@ export interface LockEntry {
   readonly name?: string;
   readonly version?: string;
   readonly license?: string;
-  /** What npm writes: the algorithm and the digest in base64 (W3C Subresource Integrity). */
+  /** Text that npm writes: the algorithm and the digest in base64 (W3C Subresource Integrity). */
   readonly integrity?: string;
   /** A folder of this repository in place of a package of the registry. */
   readonly link?: boolean;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { outputOf } from '../../kit/run-sync.ts';
 import { closureOf, readLock } from './lock.ts';
 
-/** Why each is here rather than code of our own, and when it is loaded. */
+/** Reasons why each is here rather than code of our own, and when it is loaded. */
 const PACKAGES: Readonly<Record<string, readonly [why: string, loaded: Loaded]>> = {
   '@modelcontextprotocol/client': [
     'Opens and lists other MCP servers; without `McpServers` it is not loaded',
@@ -92,7 +92,7 @@ function loadMs(name: string): number {
   return times.sort((a, b) => a - b)[STARTS >> 1] ?? 0;
 }
 
-/** What a row says apart from figures. */
+/** Returns the part of a row without figures. */
 function statedOf({ name, version, licence, why, loaded }: Dependency): string {
   return `| \`${name}\` ${version} | ${licence} | ${why} | ${loaded} |`;
 }

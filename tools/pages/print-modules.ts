@@ -89,7 +89,10 @@ function withNumbers(schema: JsonSchema): JsonSchema {
 
 const NONE: Arguments = { properties: {}, required: [] };
 
-/** Of the tool, and those that the interface names besides. Tools may leave out a code that the gateway knows. */
+/**
+ * Returns the arguments of the tool, and those that the interface names besides. Tools may leave out a code that the
+ * gateway knows.
+ */
 function argumentsOf({ method, calledFor, takes }: ModuleEndpoint, tool: CallingTool | undefined): Arguments {
   const own = (takes as unknown as Arguments | undefined) ?? NONE;
   const sent = tool === undefined ? NONE : argumentsOfTool(tool, method);

@@ -93,7 +93,7 @@ function traceText(sections: readonly Section[]): string {
   ].join('\n');
 }
 
-/** What the program does not do, or does in another way. */
+/** Page of the parts that the program does not do, or does in another way. */
 function knownGapsPage(sections: readonly Section[]): string {
   const gaps = sections.flatMap(({ id }) => GAPS.filter(({ section }) => section === id));
   return [

@@ -13,7 +13,7 @@ import { SCHEMES, SIZES, type Size, VIEWS, type View } from './views.ts';
 const USAGE = 'usage: npm run pictures [-- --folder FOLDER] [--only WORD] [--all]\n';
 const EXIT_USAGE = 64;
 const FOLDER = 'docs/pictures';
-/** Of 100: letters stay sharp. */
+/** Quality of 100: letters stay sharp. */
 const QUALITY = 80;
 
 const EVERY = (['desktop', 'phone'] as const).map((size) => ({ size, schemes: SCHEMES }));

@@ -80,7 +80,7 @@ async function agentOf(url: string, person: Person): Promise<string> {
   return String(answer.json['result']?.['sessionId']);
 }
 
-/** What the page of an account lists: keys, hosts, applications, deliveries, files. */
+/** Makes the rows that the page of an account lists: keys, hosts, applications, deliveries, files. */
 async function furnish(
   gateway: RunningGateway,
   admin: Person,

@@ -13,7 +13,7 @@ export interface View {
   readonly path: (stage: Stage) => string;
   readonly as: 'admin' | 'person' | 'visitor';
   ready(page: Page): Promise<unknown>;
-  /** Of requests by their pattern: a failure, an empty list, an answer that never comes. */
+  /** Answers to requests by their pattern: a failure, an empty list, an answer that never comes. */
   readonly answers?: Readonly<Record<string, (route: Route) => Promise<void> | undefined>>;
   /** Its pictures in the documentation. */
   readonly documented?: { readonly size: Size; readonly schemes: readonly Scheme[] };

@@ -63,7 +63,7 @@ function arrivalOf({ method = '', url = '', rawHeaders }: IncomingMessage, body:
   return { method, target: url, fields, body };
 }
 
-/** Of what is compared, what differs: fields that a proxy adds are no difference. */
+/** Names the difference in the compared parts: fields that a proxy adds are no difference. */
 function differenceOf(sent: ProxiedRequest, { method, target, fields, body }: Arrival): string | undefined {
   if (method !== sent.method) return `method ${method}`;
   if (target !== sent.target) return `target ${shortOf(target)}`;

@@ -1,6 +1,6 @@
 /** Requests for a reverse proxy, as bytes, with what the gateway does with each: one table for test and page. */
 
-/** What a proxy did: the module got the request as it was sent, or with a change, or the client got a refusal. */
+/** Result at a proxy: the module got the request as it was sent, or with a change, or the client got a refusal. */
 export type Outcome =
   | { readonly kind: 'arrives' }
   | { readonly kind: 'changed'; readonly what: string }
@@ -14,7 +14,7 @@ export interface ProxiedRequest {
   readonly name: string;
   /** Characters stand for one byte each. */
   readonly bytes: string;
-  /** What the module must get, where it got anything. */
+  /** Request that the module must get, where it got anything. */
   readonly method: string;
   readonly target: string;
   /** Lower-case names; fields for the proxy itself are left out. */
@@ -44,7 +44,7 @@ interface Sent {
 
 const ARRIVES: Outcome = { kind: 'arrives' };
 const BASE = '/core/v1';
-/** Of one connection, or written anew by each proxy. */
+/** Fields of one connection, or written anew by each proxy. */
 const HOP_BY_HOP = new Set([
   'connection',
   'te',
@@ -57,7 +57,7 @@ const HOP_BY_HOP = new Set([
 const INVALID: Outcome = { kind: 'refused', status: 400, code: 1001 };
 const NOT_ALLOWED: Outcome = { kind: 'refused', status: 405, code: 1005 };
 const CLOSED: Outcome = { kind: 'closed' };
-/** Of the library: in HTML. */
+/** Refusal of the library: in HTML. */
 const refusedBy = (status: number): Outcome => ({ kind: 'refused', status });
 
 /** Path segments that are not plain. */

@@ -37,7 +37,7 @@ interface HeldKey {
 export interface AccountTools {
   readonly calls: NodeCalls;
   readonly random: () => number;
-  /** Of accounts that try to get the same keys. */
+  /** Contest of accounts that try to get the same keys. */
   readonly contest?: Contest;
 }
 
@@ -102,7 +102,7 @@ export class AccountClient {
     }
   }
 
-  /** What the account must hold, read at a node. */
+  /** Checks at a node that the account holds what it must. */
   async verify(node: NodeProcess): Promise<void> {
     await this.#readKeys(node);
     await this.#readApps(node);

@@ -13,14 +13,14 @@ const RETRY_MS = 100;
 /** Without an answer for so long the service is not back. */
 export const GIVE_UP_MS = 40_000;
 const UNAVAILABLE = 503;
-/** Of a write to something that an earlier write made: the node does not know that write. */
+/** Status of a write to something that an earlier write made: the node does not know that write. */
 const NOT_FOUND = 404;
 /** Code of an answer to a session that is closed, or a key that no account has. */
 const SESSION_NOT_FOUND = '1101';
 /** Public text of an answer that is kept in the history. */
 const TEXT_MAX = 120;
 
-/** What the cluster promises does not hold. */
+/** A promise of the cluster does not hold. */
 export class BrokenPromise extends Error {
   readonly who: string;
 
@@ -57,7 +57,7 @@ export interface NodeRequest {
 export interface Expected {
   /** Default: 200. */
   readonly statuses?: readonly number[];
-  /** Of a repeat, where the answer before it was lost. It acknowledges nothing. */
+  /** Statuses of a repeat, where the answer before it was lost. It acknowledges nothing. */
   readonly afterLost?: readonly number[];
 }
 

@@ -1,8 +1,8 @@
-/** What clients and faults of a run did, in order: printed when a promise is broken. */
+/** Acts of clients and faults of a run, in order: printed when a promise is broken. */
 
 /** Older ones are dropped. */
 const ENTRIES_MAX = 100_000;
-/** Of one account, in a report. */
+/** Entries of one account in a report. */
 const SHOWN_MAX = 80;
 
 /** Faults are of no account. */

@@ -23,9 +23,9 @@ export interface FaultTools {
 type FaultKind = (tools: FaultTools) => Promise<number>;
 
 const FAULT_MS = [300, 1_500] as const;
-/** Until requests are in the buffers of a stopped node. */
+/** Milliseconds until requests are in the buffers of a stopped node. */
 const SENT_MS = 50;
-/** What the node sends for an append, by the name of the prepared statement. */
+/** Text that the node sends for an append: the name of the prepared statement. */
 const APPEND = 'append\0';
 
 export const FAULT_KINDS = {

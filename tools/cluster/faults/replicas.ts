@@ -65,8 +65,8 @@ async function readReplica(directory: string): Promise<ReplicaContent> {
 }
 
 /**
- * What differs between the folders, once their nodes have applied the same rows; and accounts of keys that are others
- * than expected. Empty when all is well.
+ * Returns the differences between the folders, once their nodes have applied the same rows; and accounts of keys that
+ * are others than expected. Empty when all is well.
  */
 export async function compareReplicas(
   directories: readonly string[],

@@ -36,7 +36,7 @@ export interface FaultOptions {
   readonly leaseMs?: number;
   /** Longest time without service that is no fault. */
   readonly backWithinMs: number;
-  /** Of each node. */
+  /** Launch options of each node. */
   readonly launch?: NodesOptions['launch'];
   /** Called with what a round showed. */
   readonly onRound?: (line: string) => void;
@@ -76,7 +76,7 @@ const CLIENTS = 6;
 const PROBES = 12;
 const RECEIVERS = 10;
 const STREAMS = 6;
-/** Whose events they are. */
+/** People whose events they are. */
 const PEOPLE = 10;
 const PUSH_PAUSE_MS = 100;
 /** Some receivers are slow, so that attempts are under way when a node ends. */
@@ -88,7 +88,7 @@ const BUG_LINE = /^.*"level":"(?:error|fatal)".*"msg":"(?!request"|session use n
 const PAUSE_MS = [5, 40] as const;
 /** Numbers its chance apart from that of clients. */
 const SITE_CLIENT = 1_000;
-/** Of work without a fault before each round. */
+/** Milliseconds of work without a fault before each round. */
 const CALM_MS = [200, 600] as const;
 /** Sessions that a stopped node is asked about. */
 const ASKED_MAX = 40;
@@ -140,7 +140,7 @@ class FaultRun {
     this.#nodes = nodes;
     this.#calls = new NodeCalls(nodes.nodes, this.#history);
     this.#random = seededNumbers(options.seed);
-    // Of its own: how often a client asks must not change the faults of a seed.
+    // The site has random numbers of its own: how often a client asks must not change the faults of a seed.
     const random = numbersOf(options.seed, SITE_CLIENT);
     this.#site = new ClusterSite(() => this.#calls.pick(random));
   }

@@ -9,7 +9,7 @@ export interface HeldSession {
   readonly keyId: string;
   /** Between live and closed an end is under way. */
   state: 'live' | 'closing' | 'closed';
-  /** Of the last change of state, by `performance.now`. */
+  /** Time of the last change of state, by `performance.now`. */
   sinceMs: number;
 }
 
@@ -17,7 +17,7 @@ export interface HeldSession {
 const RPC_UNAUTHORIZED = -32_001;
 const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
 
-/** What a session opens: the keys of its account, or the tools of MCP. */
+/** Returns the request that a session opens: the keys of its account, or the tools of MCP. */
 export function entryOf({ kind, token }: HeldSession): NodeRequest {
   return kind === 'browser'
     ? { path: '/auth/v1/keys/user_keys', headers: { Cookie: token } }

@@ -1,4 +1,4 @@
-/** What nodes say of themselves when a promise is broken: their health, and the end of their logs. */
+/** Reports of nodes about themselves when a promise is broken: their health, and the end of their logs. */
 import { request } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 
