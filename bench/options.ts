@@ -2,12 +2,12 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** What a scenario may have its own standard of. */
+/** Settings for which a scenario may have its own standard. */
 export interface LoadSettings {
   readonly connections: number;
-  /** Of each round. */
+  /** Duration of each round. */
   readonly durationMs: number;
-  /** Of each subject, once before its first round. */
+  /** Warm-up of each subject, once before its first round. */
   readonly warmupMs: number;
   /** At least, unless the time is over before. */
   readonly rounds: number;
@@ -17,16 +17,16 @@ export interface LoadSettings {
   readonly users: number;
 }
 
-/** What the options of a run depend on. */
+/** Traits that the options of a run depend on. */
 export interface ScenarioTraits {
   readonly name: string;
-  /** Where the command line says nothing. */
+  /** Values that hold where the command line says nothing. */
   readonly defaults?: Partial<LoadSettings>;
-  /** Why it takes no `--target`, as the end of "NAME takes no --target: …"; absent where it takes one. */
+  /** The reason why it takes no `--target`, as the end of "NAME takes no --target: …"; absent where it takes one. */
   readonly noTarget?: string;
-  /** Why `all` leaves it out, as the end of "NAME is not part of all: …"; absent where it is part. */
+  /** The reason why `all` leaves it out, as the end of "NAME is not part of all: …"; absent where it is part. */
   readonly notInAll?: string;
-  /** Whether another build takes part with `--baseline`. */
+  /** True if another build takes part with `--baseline`. */
   readonly baseline?: true;
 }
 
@@ -36,7 +36,7 @@ export interface BenchOptions extends LoadSettings {
   readonly target: string | undefined;
   /** Its internal listener: processor time and memory of a target. */
   readonly internal: string | undefined;
-  /** Whether other servers take part beside the floors. */
+  /** True if other servers take part beside the floors. */
   readonly peers: boolean;
   /** Folder of another built checkout, a subject of the same rounds. */
   readonly baseline: string | undefined;
@@ -46,7 +46,9 @@ export interface BenchOptions extends LoadSettings {
   readonly ratePerSecond: number | undefined;
   /** No more than this in either loop. */
   readonly maxRatePerSecond: number | undefined;
-  /** Where benches of files put them and the gateway's journal; /dev/shm takes the disk out of the picture. */
+  /**
+   * Folder in which benches of files put them and the gateway's journal; /dev/shm takes the disk out of the picture.
+   */
   readonly folder: string | undefined;
   /** Folder for the processor profiles of the gateway. */
   readonly profileFolder: string | undefined;
@@ -56,7 +58,7 @@ export interface CommandLine {
   /** A scenario's name or `all`. */
   readonly scenario: string;
   readonly common: Omit<BenchOptions, 'scenario' | keyof LoadSettings>;
-  /** What the command line says of the load. */
+  /** Settings of the load on the command line. */
   readonly given: Partial<LoadSettings>;
   readonly jsonFile: string | undefined;
   readonly htmlFile: string | undefined;
@@ -67,7 +69,7 @@ export type Parsed =
   | { readonly ok: false; readonly faults: readonly string[] };
 
 export const ALL = 'all';
-/** What a ratio to the baseline is to reach unless the command line says otherwise. */
+/** Value that a ratio to the baseline is to reach unless the command line says otherwise. */
 const BASELINE_SHARE = 0.97;
 const SECOND_MS = 1_000;
 const STANDARD: LoadSettings = {

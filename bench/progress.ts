@@ -1,11 +1,11 @@
-/** How far a run is: a bar that is rewritten on a terminal, plain lines elsewhere, of rounds one a second at most. */
+/** Progress of a run: a bar that is rewritten on a terminal, plain lines elsewhere, of rounds one a second at most. */
 const WIDTH = 24;
 const REDRAW_MS = 250;
 const SECOND_MS = 1_000;
 /** Between two lines of rounds. */
 const LINE_EVERY_MS = 1_000;
 
-/** Where the bench says what it does. */
+/** Receiver of the progress. */
 export interface Progress {
   /** Something begins that is no round: accounts sign up, a peer starts. */
   step(text: string): void;

@@ -1,4 +1,4 @@
-/** What a scenario is, and what it may use: the options, the load generator, and places to say what happens. */
+/** Interface of a scenario, and its tools: the options, the load generator, and places to say what happens. */
 import type { ChildProcess } from 'node:child_process';
 import { SECOND_MS } from '../src/domain/time.ts';
 import type { LoadPlan } from './load/plan.ts';
@@ -44,18 +44,18 @@ export interface ScenarioResult {
 
 export interface Scenario extends ScenarioTraits {
   readonly summary: string;
-  /** What the rates count, where it is not answers: `MiB`, `messages`. */
+  /** Unit of the rates, where they do not count answers: `MiB`, `messages`. */
   readonly unit?: string;
   readonly targets?: readonly Target[];
   run(bench: Bench): Promise<ScenarioResult>;
 }
 
-/** What one load of one subject asks for. */
+/** Target of one load of one subject. */
 export interface LoadTarget {
   readonly url: string;
   readonly requests: readonly string[];
   readonly expect: string;
-  /** Of a good answer; 200 unless given. */
+  /** Status of a good answer; 200 unless given. */
   readonly status?: number;
   /** Instead of the options'. */
   readonly connections?: number;
@@ -78,7 +78,7 @@ export interface Loop {
 export interface BenchContext {
   readonly progress: Progress;
   readonly targets?: readonly Target[];
-  /** As the plan of a comparison has them. */
+  /** Milliseconds for further rounds, as in the plan of a comparison. */
   readonly leftMs?: () => number;
 }
 
@@ -106,7 +106,7 @@ export class Bench {
   /** Runs when the scenario is over, last first, whether it succeeded or not. */
   onTeardown(cleanUp: () => Promise<unknown>): void {
     if (!this.#closed) this.#cleanUps.push(cleanUp);
-    // What a scenario that was given up still starts goes at once.
+    // Parts that a scenario still starts after it was given up are removed at once.
     else cleanUp().catch((error: unknown) => this.announce(`clean-up: ${String(error)}`));
   }
 
@@ -124,7 +124,7 @@ export class Bench {
     this.#metered.set(child.pid ?? 0, child);
   }
 
-  /** Whether this floor or peer takes part; the report says why not. None runs with `--target`. */
+  /** True if this floor or peer takes part; the report says why not. None runs with `--target`. */
   optionalPeer(id: ParticipantId): boolean {
     if (this.options.target !== undefined) return false;
     const participant = optionalPeer(id, this.options.peers);
@@ -177,7 +177,7 @@ export class Bench {
     };
   }
 
-  /** What takes part: this checkout first. */
+  /** Builds that take part: this checkout first. */
   get builds(): readonly Build[] {
     return buildsOf(this.options);
   }

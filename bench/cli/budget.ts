@@ -1,4 +1,4 @@
-/** How long scenarios take: the one table of `all`, and the bound of a scenario that runs alone. */
+/** Time of each scenario: the one table of `all`, and the bound of a scenario that runs alone. */
 import { SECOND_MS } from '../../src/domain/time.ts';
 import { ALL, type CommandLine } from '../options.ts';
 
@@ -41,7 +41,7 @@ export function endsOf(names: readonly string[], startedMs: number): ReadonlyMap
   );
 }
 
-/** Of `all`. */
+/** Returns the seconds of a scenario in `all`. */
 export function secondsOf(name: string): number {
   return SECONDS[name] ?? 0;
 }
@@ -56,7 +56,7 @@ export function leftMs(
   return given.rounds === undefined ? beganMs + ALONE_MS - nowMs : Number.POSITIVE_INFINITY;
 }
 
-/** How long the run will take, for the first line of its progress; undefined where the options leave it open. */
+/** Says how long the run will take, for the first line of its progress; undefined where the options leave it open. */
 export function expectation(
   { scenario, given, common }: Pick<CommandLine, 'scenario' | 'given' | 'common'>,
   names: readonly string[],

@@ -18,7 +18,7 @@ export interface RunContext {
   readonly progress: Progress;
   /** Share of the processors that others used before it began. */
   readonly busy: number;
-  /** Of its rounds in `all`, by `performance.now()`. */
+  /** End of its rounds in `all`, by `performance.now()`. */
   readonly endMs: number;
   readonly stop: AbortSignal;
 }

@@ -1,4 +1,4 @@
-/** What the load generator counts in one round. */
+/** Counts of the load generator in one round. */
 import { performance } from 'node:perf_hooks';
 import { SECOND_MS } from '../../src/domain/time.ts';
 import { costOfAll } from '../measure/process-cost.ts';
@@ -16,7 +16,7 @@ export class Counts {
   #sample: string | undefined;
   #answers = 0;
   #answersInAll = 0;
-  /** When the measured time began; undefined in the lead-in. */
+  /** Clocks at the beginning of the measured time; undefined in the lead-in. */
   #began:
     | { ms: number; cpuMs: number; utilization: ReturnType<typeof performance.eventLoopUtilization> }
     | undefined;

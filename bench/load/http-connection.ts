@@ -99,6 +99,6 @@ export function readAnswer(bytes: Buffer): HttpAnswer | 'incomplete' | 'unreadab
   }
   if (status === 204) return { status, body };
   if (!/\r\ntransfer-encoding: *chunked\r\n/i.test(head)) return 'unreadable';
-  // Whether it is whole is seen at its end; the chunk headers stay in the body, which is only searched for a text.
+  // The end of the body shows that it is whole; the chunk headers stay in the body, which is only searched for a text.
   return body.subarray(-LAST_CHUNK.length).equals(LAST_CHUNK) ? { status, body } : 'incomplete';
 }

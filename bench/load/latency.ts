@@ -4,7 +4,7 @@ import type { Latency } from './plan.ts';
 
 /** Ten minutes. */
 const HIGHEST_US = 600_000_000;
-/** What a curve of percentiles needs; 100 is the maximum. */
+/** Percentiles that a curve needs; 100 is the maximum. */
 const SPECTRUM = [0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 100];
 
 /** Microseconds, three digits. */

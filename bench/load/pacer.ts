@@ -5,7 +5,7 @@
 import { performance } from 'node:perf_hooks';
 import { SECOND_MS } from '../../src/domain/time.ts';
 
-/** What the pacer drives: one connection. */
+/** A connection that the pacer drives. */
 export interface Sender {
   /** Sends the next request; its latency counts from `sinceMs`. */
   send(sinceMs: number): void;
@@ -30,7 +30,7 @@ export const UNBOUNDED: Pace = {
   stop: () => undefined,
 };
 
-/** What was not used is not saved up: a bound is no quota. */
+/** Unused sends are not saved up: a bound is no quota. */
 export class Bound implements Pace {
   readonly #everyMs: number;
   readonly #free: Set<Sender> = new Set();

@@ -6,7 +6,7 @@ export interface LoadPlan {
   readonly connections: number;
   /** Processes of this machine whose processor time is taken over the measured time alone. */
   readonly pids?: readonly number[];
-  /** Of a load that runs once: not counted. */
+  /** Lead-in of a load that runs once: not counted. */
   readonly leadInMs: number;
   readonly durationMs: number;
   /** Requests a second in all. Without it each connection sends as soon as it has its answer (closed loop). */
@@ -15,7 +15,7 @@ export interface LoadPlan {
   readonly maxRatePerSecond?: number;
   /** Whole HTTP/1.1 requests. Connection `c` of `C` sends those at `c`, `c + C`, `c + 2C`, … and starts over. */
   readonly requests: readonly string[];
-  /** Of a good answer; 200 unless given. */
+  /** Status of a good answer; 200 unless given. */
   readonly status?: number;
   /** A good answer holds this text in its body. */
   readonly expect: string;

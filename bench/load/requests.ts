@@ -35,7 +35,7 @@ export function callTool(url: string, bearers: readonly string[], name: string):
   return { requests: rpcBy(url, bearers, 'tools/call', { name, arguments: {} }), expect: '"content"' };
 }
 
-/** Whose session is this? The answer names the user only when the cookie is that of a live session. */
+/** Requests that check cookies. The answer names the user only when the cookie is that of a live session. */
 export function checkCookies(url: string, cookies: readonly string[]): RequestSet {
   const requests = cookies.map((cookie) => rawRequest('GET', `${url}/auth/v1/info`, { Cookie: cookie }));
   return { requests, expect: '"session":{"userId":"' };

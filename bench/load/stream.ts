@@ -24,7 +24,7 @@ export class ConnectionLoop implements Sender {
   #next: number;
   #connection: HttpConnection | undefined;
   #pace: Pace | undefined;
-  /** Of the request under way. */
+  /** Time of the request under way. */
   #sinceMs: number | undefined;
   #sentMs = 0;
   /** Since then it has been without a request; undefined before it was connected. */

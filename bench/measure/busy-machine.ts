@@ -1,4 +1,4 @@
-/** What else the machine does: asked while nothing of the suite runs. */
+/** Measures the load of other programs on the machine: asked while nothing of the suite runs. */
 import { type CpuInfo, cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 

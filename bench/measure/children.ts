@@ -35,7 +35,7 @@ export interface Verified {
 
 export interface Verifier {
   readonly pid: number;
-  /** As many verifications as fit. */
+  /** Runs as many verifications as fit. */
   verifyFor(durationMs: number): Promise<Verified>;
   stop(): Promise<void>;
 }

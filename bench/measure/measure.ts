@@ -71,7 +71,7 @@ export interface Comparison {
 export interface ComparePlan extends RoundPlan {
   /** Ratios beside those of the groups. */
   readonly pairs?: readonly { readonly of: string; readonly against: string }[];
-  /** What a subject has cost so far; of its processes unless given. */
+  /** Reads the cost of a subject so far; that of its processes unless given. */
   readonly cost?: (subject: Subject) => Promise<ProcessCost | undefined>;
   readonly progress?: Progress;
   /** Milliseconds for further rounds; without end unless given. */
@@ -231,11 +231,11 @@ export interface RoundPlan {
 
 export interface RoundState {
   readonly done: number;
-  /** Of `widestUncertainty`. */
+  /** Uncertainty by `widestUncertainty`. */
   readonly uncertainty: number;
   /** No further round begins that would take longer, once there are `ROUNDS_MIN`. */
   readonly leftMs: number;
-  /** What the last round took. */
+  /** Duration of the last round. */
   readonly roundMs: number;
 }
 
@@ -252,7 +252,7 @@ export function widestUncertainty(ratios: readonly Ratio[]): number {
   return Math.max(0, ...spreads.map(uncertaintyOf));
 }
 
-/** Whether one more round is due. */
+/** True if one more round is due. */
 export function needsAnotherRound(
   { least, most }: RoundPlan,
   { done, uncertainty, leftMs, roundMs }: RoundState,
@@ -262,7 +262,9 @@ export function needsAnotherRound(
   return done < least || uncertainty > PRECISION;
 }
 
-/** How many there will be in all, for a bar: an interval narrows with the square root of the rounds. */
+/**
+ * Estimates how many rounds there will be in all, for a bar: an interval narrows with the square root of the rounds.
+ */
 export function expectedRounds(
   { least, most }: RoundPlan,
   { done, uncertainty, leftMs, roundMs }: RoundState,

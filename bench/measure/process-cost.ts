@@ -1,4 +1,4 @@
-/** What a process has cost the machine so far. */
+/** Cost of a process for the machine so far. */
 import { readFileSync } from 'node:fs';
 import { SECOND_MS } from '../../src/domain/time.ts';
 import { statOf } from './processes.ts';
@@ -29,7 +29,7 @@ async function schedulerClock(): Promise<(pid: number) => number | undefined> {
     const read = load(null).func('int clock_gettime(int, void *)');
     const time = new BigInt64Array(2);
     return (pid) => {
-      // As clock_getcpuclockid(3) makes it; a failure means that the process is gone.
+      // The clock id is that of clock_getcpuclockid(3); a failure means that the process is gone.
       if (read((~pid << 3) | CLOCK_SCHED, time) !== 0) return undefined;
       return Number(time[0]) * SECOND_MS + Number(time[1]) / NS_PER_MS;
     };
@@ -58,7 +58,7 @@ export function mainThreadMs(pid: number): number | undefined {
   }
 }
 
-/** Of several together; undefined where one of them is unknown, or there is none. */
+/** Sums up the cost of several processes; undefined where one of them is unknown, or there is none. */
 export function costOfAll(pids: readonly number[]): ProcessCost | undefined {
   const costs = pids.map((pid) => costOf(pid)).filter((cost) => cost !== undefined);
   if (pids.length === 0 || costs.length < pids.length) return undefined;

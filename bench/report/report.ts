@@ -20,7 +20,7 @@ export const GENERATOR_BUSY_MAX = 0.95;
 
 export interface BenchReport {
   readonly schema: typeof SCHEMA;
-  /** As it was typed. */
+  /** Command as it was typed. */
   readonly command: string;
   readonly startedUtc: string;
   readonly elapsedMs: number;
@@ -37,7 +37,7 @@ export interface BenchReport {
 export interface GatewayVersion {
   /** `unknown` where a target does not tell. */
   readonly version: string;
-  /** Of this checkout; `changed` where files differ from it. */
+  /** Commit of this checkout; `changed` where files differ from it. */
   readonly commit?: string;
   readonly changed?: true;
   /** Where it runs, of a target. */
@@ -56,7 +56,7 @@ export interface Machine {
 export interface ScenarioReport {
   readonly name: string;
   readonly summary: string;
-  /** What the rates count. */
+  /** Unit of the rates. */
   readonly unit: string;
   readonly options: BenchOptions;
   readonly startedUtc: string;
@@ -65,7 +65,7 @@ export interface ScenarioReport {
   readonly othersBusy: number;
   /** The machine was busy before the scenario began. */
   readonly noisy: boolean;
-  /** Why there are no figures. */
+  /** The reason why there are no figures. */
   readonly failure?: string;
   readonly subjects: readonly Measured[];
   readonly ratios: readonly Ratio[];
@@ -73,7 +73,7 @@ export interface ScenarioReport {
   readonly figures: readonly Figure[];
   readonly series: readonly Series[];
   readonly participants: readonly Participant[];
-  /** What speaks against the figures. */
+  /** Reasons to doubt the figures. */
   readonly warnings: readonly string[];
   readonly notes: readonly string[];
 }
@@ -90,7 +90,7 @@ export function machine(): Machine {
   };
 }
 
-/** What a target says of itself. */
+/** Asks a target for its version. */
 export async function targetVersion(url: string): Promise<GatewayVersion> {
   const { json } = await request(`${url}/auth/v1/get_info`).catch((error: unknown) => {
     throw new Error(`${url} does not answer`, { cause: error });
@@ -98,7 +98,10 @@ export async function targetVersion(url: string): Promise<GatewayVersion> {
   return { version: String(json['result']?.['version'] ?? 'unknown'), url };
 }
 
-/** Of this checkout or another one, whose gateway the suite starts. Without git only the version is known. */
+/**
+ * Reads the version of this checkout or another one, whose gateway the suite starts. Without git only the version is
+ * known.
+ */
 export function gatewayVersion(checkout?: string): GatewayVersion {
   const root = checkout === undefined ? new URL('../../../', import.meta.url) : pathToFileURL(`${checkout}/`);
   const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { version: string };
@@ -144,7 +147,7 @@ export function latencyOf(rounds: readonly Round[]): Latency | undefined {
   };
 }
 
-/** Of all rounds, by kind. */
+/** Sums up the errors of all rounds, by kind. */
 export function errorsOf(rounds: readonly Round[]): [kind: string, count: number][] {
   const total: Record<string, number> = {};
   for (const round of rounds) {
@@ -160,12 +163,12 @@ export function generatorBusy(round: Round | undefined): number | undefined {
   return typeof busy === 'number' ? busy : undefined;
 }
 
-/** Whether the generator was the limit in one of the rounds. */
+/** True if the generator was the limit in one of the rounds. */
 export function generatorLimited(rounds: readonly Round[]): boolean {
   return rounds.some((round) => (generatorBusy(round) ?? 0) > GENERATOR_BUSY_MAX);
 }
 
-/** What speaks against the figures of these subjects. */
+/** Returns the reasons to doubt the figures of these subjects. */
 export function warningsOf(subjects: readonly Measured[]): string[] {
   return subjects.flatMap(({ name, rounds }) => {
     const lines = errorsOf(rounds).map(([kind, count]) => `${name}: ${count} x ${kind}`);

@@ -51,7 +51,7 @@ export function figureOfRounds(name: string, unit: string, values: readonly numb
 export interface Wanted {
   readonly atLeast?: number;
   readonly atMost?: number;
-  /** Of the interval's upper end. */
+  /** Least value of the interval's upper end. */
   readonly reaches?: number;
 }
 

@@ -107,7 +107,7 @@ export function participantCells(participants: readonly Participant[]): Cells {
   };
 }
 
-/** What ran, on what: label and text. */
+/** Circumstances of the run: label and text. */
 export function circumstances(report: BenchReport): [label: string, text: string][] {
   const { machine, gateway, baseline, generator, command, startedUtc, elapsedMs } = report;
   const gibibytes = (bytes: number) => `${Math.round(bytes / MEBIBYTE / 1024)} GiB`;
@@ -135,7 +135,7 @@ function versionOf({ version, commit, changed, url }: GatewayVersion): string {
   return `${version}${built}${changed === true ? ' with changes' : ''}${where}`;
 }
 
-/** What a reader of verdicts must know first; undefined where nothing speaks against them. */
+/** Returns the warning that a reader of verdicts needs first; undefined where nothing speaks against them. */
 export function doubt({ scenarios }: BenchReport): string | undefined {
   const noisy = scenarios.filter((scenario) => scenario.noisy).map(({ name }) => name);
   return noisy.length === 0
@@ -143,7 +143,7 @@ export function doubt({ scenarios }: BenchReport): string | undefined {
     : `The machine was busy with other work before ${noisy.join(', ')}: there, rates and their ratios are no verdict.`;
 }
 
-/** How one scenario ran. */
+/** Says how one scenario ran. */
 export function howOf({ options, subjects, othersBusy, elapsedMs }: ScenarioReport): string {
   const rounds = subjects.length === 0 ? options.rounds : roundsOf(subjects);
   const each = `${rounds} interleaved round${rounds === 1 ? '' : 's'} of ${options.durationMs / SECOND_MS} s`;
@@ -181,7 +181,7 @@ export function interval({ median, from, to }: Interval): string {
   return Number.isFinite(median) ? `${ratio(median)} (${ratio(from)} to ${ratio(to)})` : '—';
 }
 
-/** What is not finite is null in a JSON that is read again. */
+/** Values that are not finite are null in a JSON that is read again. */
 function ratio(value: number | null): string {
   return value !== null && Number.isFinite(value) ? value.toFixed(3) : '—';
 }

@@ -12,9 +12,9 @@ import { storedFiles } from '../subjects/transfers.ts';
 export const MIB = 1024 * 1024;
 /** The hard cap (spec 8.3). */
 export const LARGE_FILE_BYTES = 100 * MIB;
-/** What rounds move: a few of them stay within memory that was touched lately. */
+/** Bytes of a file that rounds move: a few of them stay within memory that was touched lately. */
 export const FILE_BYTES = 20 * MIB;
-/** Of files at once: all of them together stay within memory that was touched lately. */
+/** Bytes of each of several files at once: all of them together stay within memory that was touched lately. */
 export const CONCURRENT_FILE_BYTES = 5 * MIB;
 
 /** Virtual machines give free memory to their host (free page reporting); the next writer of it waits for the host. */
@@ -29,7 +29,7 @@ export interface FileGateway {
   readonly url: string;
   readonly internal: string;
   readonly pids: readonly number[];
-  /** Where its files lie. */
+  /** Folder of its files. */
   readonly folder: string;
   /** One account for each stream. */
   readonly cookies: readonly string[];

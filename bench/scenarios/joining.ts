@@ -19,7 +19,7 @@ import { seedLog } from '../subjects/seeded-log.ts';
 const ACCOUNTS = 100_000;
 /** Sign-ups after the checkpoint. */
 const COMMANDS = 100_000;
-/** Of each kind, one after the other. */
+/** Joins of each kind, one after the other. */
 const JOINS = 3;
 const JOIN = 'join with 100,000 accounts';
 const BEHIND = `join behind ${COMMANDS.toLocaleString('en')} commands`;
@@ -78,7 +78,7 @@ export const joining: Scenario = {
 
 interface Joined {
   readonly ms: number;
-  /** Of the process until then. */
+  /** Processor time of the process until then. */
   readonly cpuMs: number;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What one check of the limiter costs, alone in a process, with one address and with 100,000, beside a Map and
+ * Cost of one check of the limiter, alone in a process, with one address and with 100,000, beside a Map and
  * rate-limiter-flexible; and 3,000,000 addresses in one window.
  */
 import { startWorker } from '../measure/children.ts';

@@ -17,7 +17,7 @@ const LOGINS_PER_SECOND = 200;
 const USERS_MIN = 50;
 /** An account answers 64 challenges in their life; that of its sign-up is one. */
 const LOGINS_OF_ONE = 50;
-/** Of the logins, whatever a round takes: p99 of some hundred. */
+/** Milliseconds of logins, whatever a round takes: p99 of some hundred. */
 const LOGINS_MS = 2_000;
 
 export const passkey: Scenario = {

@@ -18,7 +18,7 @@ const EXPECT = '1000.00000000';
 const MODULE_KEY = 'bench-module-key-0001';
 /** Accounts that share the connections, each with a key and a session of its own. */
 const USERS = 64;
-/** As many as the gateway keeps to one module. */
+/** Connections that the gateway keeps to one module, at most. */
 const CONNECTIONS = 128;
 
 export const restProxy: Scenario = {

@@ -17,7 +17,7 @@ import { seedJournal } from '../subjects/seeded-journal.ts';
 import { RawConnection } from './transfers/raw-connection.ts';
 
 const SIZES = [1_000, 100_000] as const;
-/** Of each size, one after the other; the last one stays. One alone is what the machine did in that second. */
+/** Starts of each size, one after the other; the last one stays. One alone is what the machine did in that second. */
 const STARTS = 3;
 /** Sessions that one round asks about, spread over all. */
 const SAMPLE = 6_000;

@@ -20,7 +20,9 @@ import { post, publisherOf, STREAM_SETTINGS, streamRequests } from './fan-out/ga
 
 const MODULE_KEY = 'bench-module-key-0001';
 const MESSAGE_BYTES = 200;
-/** What is due to a client together leaves in one write: shown by batches of four. More would make rounds long. */
+/**
+ * Messages that are due to a client together leave in one write: shown by batches of four. More would make rounds long.
+ */
 const BATCH = 4;
 const START_TIMEOUT_MS = 15_000;
 const RSS_FIGURE = 'RSS a connection';

@@ -47,12 +47,12 @@ export async function measureStreams(
   const gathered: Streams[] = [];
   for (const cluster of clusters) gathered.push(await gather(bench, cluster, total, publisher));
   const comparison = await bench.compare(gathered.map((streams) => subjectOf(bench, streams)));
-  // What came twice after the last round is in no round.
+  // Messages that came twice after the last round are in no round.
   for (const { readers } of gathered) refuseFaults(readers, { unasked: await readers.unasked() });
   return { comparison, figures: figuresOf(comparison, gathered) };
 }
 
-/** As many as clusters of all sizes share evenly. Each size divides the largest. */
+/** Returns the number of streams that clusters of all sizes share evenly. Each size divides the largest. */
 export function streamsOf(wanted: number, sizes: readonly number[]): number {
   const largest = Math.max(...sizes);
   return largest * Math.max(1, Math.floor(wanted / largest));

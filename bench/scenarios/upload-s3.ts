@@ -6,7 +6,7 @@ import { MEMORY_NOTE, MIB, NO_TARGET, startFileGateway } from './file-gateway.ts
 import type { TransferKind } from './transfers/kinds.ts';
 
 const FILE_BYTES = 50 * MIB;
-/** Of many small files. */
+/** Bytes of each of many small files. */
 const SMALL_BYTES = 64 * 1024;
 const SMALL = '8 files of 64 KB at once';
 const TUS = '@tus/server with @tus/s3-store';

@@ -32,11 +32,14 @@ const BARE_CHUNKS = 'bare uWS handler, chunks alone';
 const TUS_CHUNKS = '@tus/server, PATCHes of 256 KB';
 /** One of the largest files after the other: the hard cap of a file is 100 MiB. */
 const GIGABYTE_FILES = 10;
-/** What runs a few dozen times a second is compiled late. */
+/** The engine compiles code late that runs a few dozen times a second. */
 const DEFAULTS = { warmupMs: 2_500 };
 /** The most that v1 takes (spec 2.7); the streams of v2 are given the same. */
 const SESSIONS = 60;
-/** Of one file. Chunks are a request and a commit each: a file of them takes as long as a stream six times as large. */
+/**
+ * Bytes of one file. Chunks are a request and a commit each: a file of them takes as long as a stream six times as
+ * large.
+ */
 const SINGLE_FILE_BYTES = { v1: 8 * MIB, v2: 50 * MIB };
 const DELAY_FIGURE = 'event-loop delay p99 (10 ms of it is the sampling)';
 const RSS_FIGURE = 'RSS of one upload';

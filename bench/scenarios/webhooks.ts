@@ -21,7 +21,7 @@ const APPS_PER_ACCOUNT = 20;
 /** Events a second to the healthy applications, where nothing else is said. */
 const RATE_PER_SECOND = 1_000;
 const SECOND_MS = 1_000;
-/** What is under way when a round ends has so long to arrive. */
+/** Milliseconds in which deliveries under way at the end of a round may arrive. */
 const DRAIN_MS = 1_500;
 const LOOK_EVERY_MS = 20;
 /** Events that wait when deliveries are counted as fast as they go; within the backlog of one application. */
@@ -67,7 +67,7 @@ export const webhooks: Scenario = {
   },
 };
 
-/** Of the subjects of one build. */
+/** Notes on the subjects of one build. */
 function notesOf({ subjects }: Comparison, suffix: Build['suffix']): string[] {
   const own = subjects.filter(({ name }) => isOfBaseline(name) === (suffix !== ''));
   const figures = ({ rounds }: (typeof own)[number], key: string) =>
@@ -182,13 +182,13 @@ async function latency(setup: WebhookSetup, holes: number, durationMs: number): 
 
 interface Arrived {
   readonly deliveries: number;
-  /** Of each event, sorted. */
+  /** Latency of each event, sorted. */
   readonly latenciesMs: readonly number[];
   /** Deliveries that hang in black holes. */
   readonly reached: number;
 }
 
-/** What has come since the last report, when all events are there or the time-out has passed. */
+/** Collects the arrivals since the last report, when all events are there or the time-out has passed. */
 async function arrived(setup: WebhookSetup, wanted: number, timeoutMs: number): Promise<Arrived> {
   const untilMs = nowMs() + timeoutMs;
   const latenciesMs: number[] = [];
@@ -223,7 +223,7 @@ function latencySubject(setup: WebhookSetup, title: string, holes: number): Subj
 function pileSubject(setup: WebhookSetup): Subject {
   return {
     name: `events of a pile, batches of up to 100${setup.suffix}`,
-    // Of events, not of deliveries: no ratio to the others.
+    // The rate counts events, not deliveries: no ratio to the others.
     group: 'pile',
     pids: setup.pids,
     async round() {

@@ -57,7 +57,7 @@ interface Proxy {
   readonly name: string;
   readonly pids: readonly number[];
   readonly server: SocketServer;
-  /** Of a gateway. */
+  /** Internal listener of a gateway. */
   readonly internal?: string;
 }
 

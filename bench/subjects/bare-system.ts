@@ -9,7 +9,7 @@ import type { BareRuntime } from './runtime.ts';
 
 const OWN: BareRuntime = { createActorSystem, nodeSchedule, LiveSettings };
 
-/** Of this build's runtime unless another one is given. */
+/** Starts a system with this build's runtime unless another one is given. */
 export function startBareSystem(kind: AnyKind, journal: Journal, runtime = OWN): RunningSystem {
   return runtime.createActorSystem({
     kinds: [kind],

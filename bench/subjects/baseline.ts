@@ -7,9 +7,9 @@ import type { Ratio } from '../measure/measure.ts';
 import type { BenchOptions } from '../options.ts';
 import type { RatioTarget } from '../report/targets.ts';
 
-/** What is measured: this checkout, or the baseline. */
+/** A measured build: this checkout, or the baseline. */
 export interface Build {
-  /** Of a checkout elsewhere. */
+  /** Path of a checkout elsewhere. */
   readonly checkout?: string;
   /** Follows the names of its subjects. */
   readonly suffix: '' | typeof SUFFIX;
@@ -24,7 +24,7 @@ export function buildsOf({ baseline }: Pick<BenchOptions, 'baseline'>): Build[] 
   ];
 }
 
-/** Why this folder is no baseline, as one sentence; undefined where it is one. */
+/** Says why this folder is no baseline, as one sentence; undefined where it is one. */
 export function baselineFault(folder: string): string | undefined {
   const file = join(folder, 'package.json');
   const isOurs = existsSync(file) && /"name": *"gatehouse"/.test(readFileSync(file, 'utf8'));
@@ -56,7 +56,10 @@ export interface KnownConfiguration {
   readonly leftOut: readonly string[];
 }
 
-/** What a build takes of a configuration. It says so itself, with the path of every key that it refuses. */
+/**
+ * Returns the keys of a configuration that a build takes. It says so itself, with the path of every key that it
+ * refuses.
+ */
 export async function knownTo(
   checkout: string,
   configuration: object,

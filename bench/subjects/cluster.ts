@@ -12,7 +12,7 @@ const IDLE_MS = 3_000;
 
 /** Processor time so far, in milliseconds. */
 interface ClusterCost {
-  /** Of all nodes, all threads. */
+  /** Processor time of all nodes, all threads. */
   readonly nodesMs: number;
   readonly mainThreadsMs: number;
   readonly postgresMs: number;

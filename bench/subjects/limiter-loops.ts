@@ -17,7 +17,7 @@ export interface FillReport {
   /** Counters that the limiter says it holds. */
   readonly counters: number;
   readonly heapBytes: number;
-  /** Of the checks beyond the bound of its counters. */
+  /** Nanoseconds of each check beyond the bound of its counters. */
   readonly nsPerCheckBeyond: number;
 }
 
@@ -90,7 +90,7 @@ export function fill(limiter: Limiter, callers: number, heapBytes: () => number)
   let beyond = 0;
   for (let from = 0; from < callers; from += SLICE) {
     const slice = Array.from({ length: Math.min(SLICE, callers - from) }, (_, at) => addressAt(from + at));
-    // While there is room every address has a counter of its own.
+    // Every address has a counter of its own while there is room.
     const isFull = limiter.keys() < from;
     const startedMs = performance.now();
     for (const address of slice) limiter.chargeAddress(address, 1, nowMs);

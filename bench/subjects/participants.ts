@@ -1,6 +1,7 @@
 /**
- * What the gateway is compared with, one definition each. A floor is what the work costs with nothing around it and always
- * takes part; a peer is another project's server and takes part with `--peers`, as far as it is installed.
+ * Servers that the gateway is compared with, one definition each. A floor is the cost of the work with nothing around
+ * it and always takes part; a peer is another project's server and takes part with `--peers`, as far as it is
+ * installed.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -11,20 +12,20 @@ export interface ParticipantRow {
   readonly kind: 'peer' | 'floor';
   /** Undefined where it is not installed. */
   readonly version: () => string | undefined;
-  /** How it is set up: what a reader must know to judge the figures. */
+  /** Settings that a reader must know to judge the figures. */
   readonly settings: string;
-  /** What brings it. */
+  /** Package or command that installs it. */
   readonly install: string;
 }
 
-/** As shown in the report. */
+/** A participant as the report shows it. */
 export interface Participant {
   readonly name: string;
   readonly kind: 'peer' | 'floor';
   readonly settings: string;
-  /** Of one that takes part. */
+  /** Version of one that takes part. */
   readonly version?: string;
-  /** Why it does not. */
+  /** The reason why it does not take part. */
   readonly leftOut?: string;
 }
 
@@ -186,7 +187,7 @@ export const PARTICIPANTS = {
 
 export type ParticipantId = keyof typeof PARTICIPANTS;
 
-/** Whether it takes part, and what the report says of it. Versions are looked up here. */
+/** Returns the participant for the report; its version is looked up here */
 export function optionalPeer(id: ParticipantId, peers: boolean): Participant {
   const { name, kind, settings, install, version: lookUp }: ParticipantRow = PARTICIPANTS[id];
   if (kind === 'peer' && !peers) return { name, kind, settings, leftOut: 'runs with --peers' };
@@ -196,7 +197,7 @@ export function optionalPeer(id: ParticipantId, peers: boolean): Participant {
     : { name, kind, settings, version };
 }
 
-/** Of an installed package, the peers' folder included. */
+/** Reads the version of an installed package, the peers' folder included. */
 export function packageVersion(name: string): string | undefined {
   const file = FOLDERS.map((folder) => `${ROOT}${folder}/${name}/package.json`).find((path) =>
     existsSync(path),

@@ -5,7 +5,7 @@ export type Runtime = Pick<typeof import('../../src/actors/runtime/actor.ts'), '
   Pick<typeof import('../../src/actors/runtime/journal/lmdb.ts'), 'openJournal'> &
   BareRuntime;
 
-/** What actors over a journal need. */
+/** Parts of the runtime that actors over a journal need. */
 export type BareRuntime = Pick<typeof import('../../src/actors/runtime/system.ts'), 'createActorSystem'> &
   Pick<typeof import('../../src/actors/runtime/runtime-context.ts'), 'nodeSchedule'> &
   Pick<typeof import('../../src/domain/settings/settings.ts'), 'LiveSettings'>;

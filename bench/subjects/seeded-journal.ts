@@ -16,7 +16,7 @@ import { auditRowsMax } from '../../src/domain/audit.ts';
 import { TickSource } from '../../src/domain/ids.ts';
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 
-/** As the gateway grows its own. */
+/** Bytes by which the gateway grows its own journal. */
 const STEP_BYTES = 64 * 1024 * 1024;
 /** Sign-ups under way at once: large groups, one sync each. */
 const STREAMS = 1_000;
@@ -29,7 +29,7 @@ type SystemOptions = Parameters<typeof createActorSystem>[0];
 
 export interface SeededSession {
   readonly userId: string;
-  /** As a request header has it. */
+  /** Cookie as a request header has it. */
   readonly cookie: string;
 }
 

@@ -14,7 +14,7 @@ import { seedActors } from './seeded-journal.ts';
 interface SeededLogOptions {
   readonly url: string;
   readonly secrets: readonly Uint8Array[];
-  /** Of the node; holds nothing. */
+  /** Data folder of the node; holds nothing. */
   readonly dataPath: string;
   readonly accounts: number;
 }

@@ -24,7 +24,7 @@ export interface CleanupReport {
   readonly accounts: number;
   readonly sessionsClosed: number;
   readonly keysRemoved: number;
-  /** What could not be done, each once. */
+  /** Faults of the clean-up, each once. */
   readonly faults: readonly string[];
 }
 
@@ -78,7 +78,7 @@ async function removeKey(url: string, person: Person): Promise<Answer> {
   return notTooOften('remove_key', await ask(cookieOf(login)));
 }
 
-/** Where the key cannot be removed: MCP access is switched off and all sessions are closed. */
+/** Locks a key out that cannot be removed: MCP access is switched off and all sessions are closed. */
 async function lockOut(url: string, person: Person): Promise<Answer> {
   const cookie = cookieOf(expectOk('login', await logIn(url, person.key)));
   expectOk('update_key', await updateKey(url, { ...person, cookie }, { mcpAccess: false }));

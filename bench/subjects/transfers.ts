@@ -82,7 +82,7 @@ export function transferSubject(
 }
 
 interface Transferred extends TransferReport {
-  /** Of the server; NaN when unknown. */
+  /** Processor time of the server; NaN when unknown. */
   readonly cpuMs: number;
 }
 
@@ -118,11 +118,11 @@ function sampleOf(parts: readonly Transferred[]): Sample {
 export interface Peer {
   readonly url: string;
   readonly pid: number;
-  /** Where its files lie. */
+  /** Folder of its files. */
   readonly root: string;
 }
 
-/** What nginx does: lines of its `http` and of its `server` block. */
+/** Parts of nginx's configuration: lines of its `http` and of its `server` block. */
 export interface NginxPart {
   readonly http: string;
   readonly server: string;

@@ -9,7 +9,7 @@ const TOOLS_A_SERVER = 500;
 const LIST_EVERY_MS = 50;
 const LIST_WITHIN_MS = 100 * SECOND_MS;
 
-/** As a server of the bench lists its nth tool. */
+/** The nth tool, as a server of the bench lists it. */
 export function toolOf(number: number) {
   return {
     name: `tool_${number}`,

@@ -69,7 +69,7 @@ export interface RatioRow {
 }
 
 export interface RatioBar {
-  /** How it is drawn. */
+  /** Style of the bar. */
   readonly by: 'rate' | 'time';
   readonly median: number;
   /** The interval. */

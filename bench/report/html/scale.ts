@@ -49,7 +49,7 @@ export function logarithmic(values: readonly number[]): Scale {
   };
 }
 
-/** As HdrHistogram draws it: each nine takes as much room as the one before. */
+/** Scale of percentiles as HdrHistogram draws it: each nine takes as much room as the one before. */
 export function percentiles(): Scale & { readonly last: number } {
   const shown = [0, 50, 90, 99, 99.9, 99.99];
   const last = 99.995;

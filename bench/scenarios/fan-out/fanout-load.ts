@@ -31,7 +31,7 @@ export interface FanoutReport {
   readonly uneven: number;
   /** From publication to arrival, one sample a read. */
   readonly latencyUs: Latency;
-  /** Of the small request. */
+  /** Latency of the small request. */
   readonly probeUs: Latency;
   readonly generatorBusy: number;
   readonly closed: number;
@@ -109,7 +109,7 @@ export class FanoutLoad {
     };
   }
 
-  /** What came in since the last report. */
+  /** Reports the messages since the last report. */
   report(): FanoutReport {
     const { utilization } = performance.eventLoopUtilization(this.#utilization);
     this.#utilization = performance.eventLoopUtilization();
@@ -186,7 +186,10 @@ export class FanoutLoad {
     return 0;
   }
 
-  /** When all are there: a stream that lacks one message and a stream that has one twice are no total. */
+  /**
+   * Compares when all messages are there: in the total, a missing message of one stream and a repeated one of another
+   * cancel out.
+   */
   #compare(): void {
     if (this.#messages < this.#expected) return;
     const each = this.#expected / this.#sockets.length;

@@ -23,7 +23,7 @@ export interface FanoutServer {
   /** Behind the name of each subject; '' unless it is a baseline. */
   readonly suffix: Build['suffix'];
   readonly pids: readonly number[];
-  /** Of each group of readers, which is a process. */
+  /** Plan of each group of readers, which is a process. */
   readonly plans: readonly FanoutPlan[];
   /** Hands messages over; each is the text of a JSON object. */
   publish(messages: readonly string[]): Promise<void>;

@@ -4,7 +4,7 @@ import { type Bench, rawRequest } from '../../scenario.ts';
 import { retryWhenLimited } from '../../subjects/target-accounts.ts';
 import type { FanoutServer } from './fanout.ts';
 
-/** As the setting SseStreamsPerSession has it. */
+/** Value of the setting SseStreamsPerSession. */
 const STREAMS_PER_SESSION = 8;
 const SIGN_UPS = 16;
 const STREAMS_MAX = 50_000;

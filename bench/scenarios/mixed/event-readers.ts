@@ -37,7 +37,7 @@ export class EventReaders {
     return this.#events;
   }
 
-  /** What came before is forgotten. */
+  /** Forgets the events so far. */
   begin(): void {
     this.#latencies = new Latencies();
     this.#events = 0;

@@ -4,7 +4,7 @@
  */
 import { RawConnection } from '../transfers/raw-connection.ts';
 
-/** As the agent of Node's own client has it. */
+/** Idle time of a connection as in the agent of Node's own client. */
 const IDLE_MAX_MS = 5_000;
 
 export class KeptConnection {

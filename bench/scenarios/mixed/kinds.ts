@@ -10,9 +10,9 @@ export interface MixedFixture {
   readonly moduleKey: string;
   readonly bearers: readonly string[];
   readonly cookies: readonly string[];
-  /** Of accounts that do nothing but log in: the hundred-and-first session of a key ends its first. */
+  /** Keys of accounts that do nothing but log in: the hundred-and-first session of a key ends its first. */
   readonly loginKeys: readonly SoftwareKey[];
-  /** Of accounts that do nothing but upload; none: nothing is uploaded. */
+  /** Cookies of accounts that do nothing but upload; none: nothing is uploaded. */
   readonly uploadCookies: readonly string[];
   /** Path of a file of `FILE_BYTES`, by its code; undefined: there is none. */
   readonly filePath: string | undefined;
@@ -22,12 +22,12 @@ export interface MixedFixture {
 
 export interface MixedKind {
   readonly name: string;
-  /** Of all that are due; those of the table make 1. */
+  /** Share of all calls that are due; those of the table make 1. */
   readonly share: number;
   readonly listener: 'public' | 'internal';
   /** Under way at once. */
   readonly connections: number;
-  /** Whether the fixture has what it needs; every fixture has unless given. */
+  /** True if the fixture has what it needs; every fixture has unless given. */
   readonly fits?: (fixture: MixedFixture) => boolean;
   /** The `count`th of its kind. Undefined: good; else what went wrong. */
   work(fixture: MixedFixture, connection: RawConnection, count: number): Promise<string | undefined>;

@@ -10,7 +10,7 @@ const SECOND_MS = 1_000;
 
 export interface KindReport {
   readonly name: string;
-  /** Of the plan. */
+  /** Rate of the plan. */
   readonly duePerSecond: number;
   readonly report: LoadReport;
 }

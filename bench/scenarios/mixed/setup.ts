@@ -11,14 +11,14 @@ const MODULE_KEY = 'bench-module-key-0123456789';
 const CALLERS = 16;
 const LOGGING_IN = 8;
 const UPLOADING = 8;
-/** Of the callers: those with streams and an application. */
+/** Callers that have streams and an application. */
 const AUDIENCE = 8;
 /** Small, so that the journal reaches its final size soon and a soak can check it. */
 const BOUNDED_LOGS = { AuditRowsMax: 5_000, EventRowsMax: 5_000 };
 
 export interface MixedSetup extends GatewayUnderLoad {
   readonly fixture: MixedFixture;
-  /** Of the audience; each has one event stream. */
+  /** Cookies of the audience; each has one event stream. */
   readonly streamCookies: readonly string[];
   /** Address of the webhooks' receiver; undefined: there are none. */
   readonly receiver: string | undefined;

@@ -19,7 +19,7 @@ export type Ask = () => Promise<void>;
 export interface Pacing {
   readonly perSecond: number;
   readonly durationMs: number;
-  /** Of a call; 5 s unless given. */
+  /** Time-out of a call; 5 s unless given. */
   readonly timeoutMs?: number;
 }
 

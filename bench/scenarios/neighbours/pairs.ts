@@ -22,7 +22,7 @@ export interface Neighbours {
 
 export interface Pair {
   readonly name: string;
-  /** What they share. */
+  /** Bound that they share. */
   readonly bound: string;
   /** The first caller's doing. */
   readonly what: string;
@@ -42,7 +42,7 @@ const WALLET_PATH = '/wallet/v1/balance/get';
 const UNFINISHED = 156;
 const STREAMS = 24;
 const UPLOAD_BYTES_PER_SECOND = 4 * MIB;
-/** Of an upload that is cut before its end. */
+/** Bytes of an upload that is cut before its end. */
 const ENDLESS_BYTES = 100 * MIB;
 /** Its line is slower than half of the quota: beside one other person it has to wait for nothing. */
 const SLOW_LINE = { sizeBytes: 512 * KIB, bytesPerSecond: 1.25 * MIB, pieceBytes: 16 * KIB };
@@ -53,7 +53,7 @@ const EVENT_STREAMS = 100;
 /** More than one network may have open. */
 const CHALLENGES = 1_500;
 const BODIES = 40;
-/** Of a session, so that the flood is over it and the other session is not. */
+/** Quota of a session, so that the flood is over it and the other session is not. */
 const SESSION_RPS = 100;
 
 export const PAIRS: readonly Pair[] = [

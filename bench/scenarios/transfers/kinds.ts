@@ -1,4 +1,4 @@
-/** How a whole file goes to, or comes from, the gateway and its peers. Every answer is checked. */
+/** Transfers of a whole file to or from the gateway and its peers. Every answer is checked. */
 import { crc32 } from '../../../src/workers/crc32.ts';
 import { RawConnection } from './raw-connection.ts';
 
@@ -15,7 +15,7 @@ export interface TransferPlan {
   readonly files?: number;
   /** One of each stream: its account. */
   readonly cookies: readonly string[];
-  /** What is fetched (download). */
+  /** Path that is fetched (download). */
   readonly path?: string;
 }
 
@@ -28,7 +28,7 @@ export interface Transfer {
   /** Moves one file. */
   move(): Promise<void>;
   finish?(): Promise<void>;
-  /** Of one file, as far as they are measured. */
+  /** Bytes of one file, as far as they are measured. */
   readonly bytes: number;
 }
 

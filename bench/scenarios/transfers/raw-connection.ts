@@ -16,7 +16,7 @@ export interface RawAnswer {
   /** Field lines with lower-case names. */
   readonly head: string;
   readonly bodyBytes: number;
-  /** Of a body of at most 64 KB; '' of a longer one. */
+  /** Text of a body of at most 64 KB; '' of a longer one. */
   readonly text: string;
 }
 

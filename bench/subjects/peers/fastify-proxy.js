@@ -3,7 +3,7 @@ import proxy from '@fastify/http-proxy';
 import Fastify from 'fastify';
 
 const [upstream] = process.argv.slice(2);
-/** As many as the gateway keeps to one module. */
+/** Connections that the gateway keeps to one module, at most. */
 const undici = { connections: 128, pipelining: 1, keepAliveTimeout: 60_000 };
 const app = Fastify();
 app.register(proxy, { upstream, undici });

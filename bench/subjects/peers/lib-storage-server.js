@@ -14,7 +14,7 @@ const client = new S3Client({
 });
 const server = createServer((request, response) => {
   const params = { Bucket: 'files', Key: request.url?.slice(1), Body: request };
-  // As many parts at once as the gateway has of a file.
+  // The gateway has as many parts of a file at once.
   new Upload({ client, params, partSize: 8 * 1024 * 1024, queueSize: 2 }).done().then(
     () => response.writeHead(201).end(),
     (error) => {

@@ -4,7 +4,7 @@ import type { HttpResponse } from 'uWebSockets.js';
 import { Pool } from 'undici';
 import { listen } from './listen.ts';
 
-/** As many as the gateway keeps to one module. */
+/** Connections that the gateway keeps to one module, at most. */
 const CONNECTIONS = 128;
 const [backend = ''] = process.argv.slice(2);
 const pool = new Pool(backend, { connections: CONNECTIONS, pipelining: 1 });
