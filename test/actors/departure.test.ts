@@ -1,4 +1,4 @@
-/** What calls for the actors of a node meet while it gives up its place in the cluster. */
+/** Calls for the actors of a node while it gives up its place in the cluster. */
 import t from 'tap';
 import { MemoryJournal } from '../../kit/journal/memory.ts';
 import { Departure } from '../../src/actors/departure.ts';

@@ -41,7 +41,7 @@ const placeOf = (node: number) => ({
   appliedAtLeast: async () => {},
 });
 
-/** What a value is after it has travelled. */
+/** Returns a value as it is after it has travelled. */
 const travelled = (value: unknown) => unpackFrame(packFrame(value).subarray(4));
 
 /** Two nodes with actors of their own. `known`: the owner of an actor as the node knows it. */

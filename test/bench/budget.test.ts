@@ -4,7 +4,7 @@ import { endsOf, expectation, leftMs, SECONDS } from '../../bench/cli/budget.ts'
 import { parseOptions } from '../../bench/options.ts';
 import { SCENARIOS } from '../../bench/scenarios/index.ts';
 
-/** Of `all`. */
+/** Scenarios of `all`. */
 const NAMES = SCENARIOS.filter(({ notInAll }) => notInAll === undefined).map(({ name }) => name);
 
 function line(...args: string[]) {

@@ -29,7 +29,7 @@ async function streamsServer(t: Test): Promise<Streams> {
 
 type Send = (servers: readonly Streams[], message: string) => void;
 
-/** To all streams of all servers. */
+/** Sends to all streams of all servers. */
 const toAll: Send = (servers, message) => {
   for (const { answers } of servers) for (const answer of answers) answer.write(`data: ${message}\n\n`);
 };

@@ -12,7 +12,7 @@ import { fullReport, loadSample, scenarioReport } from './fixtures/report.ts';
 
 const PRINT = fileURLToPath(new URL('../../bench/report/print-benchmarks.js', import.meta.url));
 
-/** As it comes out of a file. */
+/** Returns the report as it comes out of a file. */
 async function written(): Promise<BenchReport> {
   return JSON.parse(JSON.stringify(await fullReport())) as BenchReport;
 }

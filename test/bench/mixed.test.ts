@@ -139,7 +139,7 @@ t.test(
     const named = (name: string) => reports.find((report) => report.name === name);
     const calls = named('tools/call');
     t.ok((calls?.report.answers ?? 0) > 0, `${calls?.report.answers} calls`);
-    // What a busy machine could not send in time is counted, and is no failure of a call.
+    // Calls that a busy machine could not send in time are counted, and are no failure of a call.
     const { unsent: _, ...failures } = calls?.report.errors ?? {};
     t.same(failures, {});
     t.ok((named('REST proxy')?.report.errors['status 500'] ?? 0) > 0);

@@ -1,4 +1,4 @@
-/** What a run says of itself: verdicts, doubts, and the text for a terminal. */
+/** Statements of a run about itself: verdicts, doubts, and the text for a terminal. */
 import t from 'tap';
 import { ProgressBar } from '../../bench/progress.ts';
 import { generatorLimited, warningsOf } from '../../bench/report/report.ts';

@@ -1,4 +1,4 @@
-/** How many rounds there are, that each subject is warmed up once, and that files of a round go with it. */
+/** Rounds of a comparison: their number, one warm-up for each subject, and files of a round, which go with it. */
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';

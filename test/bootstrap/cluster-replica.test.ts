@@ -1,4 +1,4 @@
-/** What a start does with the data folder of a node before the journal is opened. */
+/** Handling of a node's data folder at a start, before the journal is opened. */
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';

@@ -1,4 +1,6 @@
-/** What one node of a cluster does for all: the set-up link, the application of unregistered hosts, work with an owner. */
+/**
+ * Work of one node of a cluster for all: the set-up link, the application of unregistered hosts, work with an owner.
+ */
 import t from 'tap';
 import { user } from '../../src/actors/accounts/user.ts';
 import { settings } from '../../src/actors/admin/settings.ts';

@@ -1,4 +1,4 @@
-/** What production mode refuses, what a start warns of, and that every printed address is the public one. */
+/** Refusals of production mode, warnings of a start, and printed addresses, which are public ones. */
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
 import { launch, runToEnd } from '../../kit/launch.ts';

@@ -25,7 +25,7 @@ t.teardown(() => gateway.stop());
 await request(`${gateway.url}/health`);
 const { text } = expectOk('metrics', await request(`${gateway.internal}/metrics`));
 const table = Object.entries<MetricDefinition>(METRICS);
-/** What a gateway without `Cluster` has: those of a cluster are absent. */
+/** A gateway without `Cluster` lacks the metrics of a cluster. */
 const alone = table.filter(([name]) => !(name in CLUSTER_METRICS));
 
 t.test('metrics: names end in their unit, counters in _total, and no label is called kind', async (t) => {

@@ -1,4 +1,4 @@
-/** Where actors live: with the account or the application that they belong to. */
+/** Partitions of actors: that of the account or the application that they belong to. */
 import fc from 'fast-check';
 import t from 'tap';
 import { homeOf } from '../../src/domain/partitions.ts';

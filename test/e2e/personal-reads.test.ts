@@ -43,7 +43,7 @@ async function basicBearer({ url }: RunningGateway, { key }: Person): Promise<st
   return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
 }
 
-/** Whether the balance can be listed, called, read and proxied, and a file id be asked for; all must agree. */
+/** True if the balance can be listed, called, read and proxied, and a file id be asked for; all must agree. */
 async function balanceIsOpen({ url }: RunningGateway, bearer: string): Promise<boolean | string> {
   const message = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 1, method, params });
   const listed = await rpc(url, bearer, message('tools/list'));

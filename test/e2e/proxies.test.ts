@@ -23,7 +23,7 @@ const { certificate, key } = makeCertificate();
 
 interface Deployment {
   readonly gateway: RunningGateway;
-  /** Of the proxy; all answers come from there. */
+  /** Port of the proxy; all answers come from there. */
   readonly port: number;
   readonly agent: Agent;
 }

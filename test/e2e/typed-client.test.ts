@@ -85,7 +85,7 @@ interface World {
   readonly person: Person;
   readonly other: Person;
   bearer: string;
-  /** Of a connected host. */
+  /** Token of a connected host. */
   token: string;
   appId: string;
   keyId: string;

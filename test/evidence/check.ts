@@ -85,7 +85,7 @@ export interface Expected {
   readonly tags: readonly Tag[];
 }
 
-/** What no test met. A route is met by an answer that is no error, unless it offers none. */
+/** Returns the expected items that no test met. A route is met by an answer that is no error, unless it offers none. */
 export function unmet(met: Met, { routes, errors, settings, rows, tags }: Expected): string[] {
   const served = new Set(
     met.answers.filter(({ status }) => status > 0 && status < 400).map(({ route }) => route),

@@ -40,7 +40,7 @@ export function tagsOf(file: string, text: string): { readonly tags: Tag[]; read
   return { tags, faults };
 }
 
-/** Of all test files of this checkout. */
+/** Reads the tags of all test files of this checkout. */
 export function allTags(): { readonly tags: readonly Tag[]; readonly faults: readonly string[] } {
   const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts'))

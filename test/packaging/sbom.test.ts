@@ -9,7 +9,7 @@ import { SBOM_FILE, type Sbom, sbomOf } from '../../tools/packaging/print-sbom.t
 const packages = readLock();
 const sbom = sbomOf(packages);
 
-/** What the schema of CycloneDX 1.6 requires of the fields that we write. One line for each fault. */
+/** Returns the faults by the schema of CycloneDX 1.6 in the fields that we write. One line for each fault. */
 function schemaFaults(value: Sbom): string[] {
   const faults: string[] = [];
   const expect = (isMet: boolean, fault: string) => {

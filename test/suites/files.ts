@@ -32,7 +32,7 @@ export async function runFiles(name: string): Promise<void> {
     observation.begin(path);
     await import(pathToFileURL(`${BUILT_TESTS}${path}`).href);
     await t.test(`${path}: every test has run`, async (end) => end.pass());
-    // What a file sets holds for its tests, not for those of the next file.
+    // Settings of a file hold for its tests, not for those of the next file.
     t.jobs = jobs;
     await closeAll(teardowns);
   }

@@ -149,19 +149,19 @@ export interface AccountFixtureOptions {
     bounds: SharedBounds,
     sessions: SessionLookup,
   ) => readonly AnyRoute[];
-  /** What delivers one-time codes; without it no module does. */
+  /** Port that delivers one-time codes; without it no module does. */
   readonly codes?: CodePort;
-  /** Of the routes of the account; without it there are no staff and no modules. */
+  /** Dependencies of the routes of the account; without it there are no staff and no modules. */
   readonly account?: Partial<AccountDeps>;
   /** Disk and chat module of uploads; without them there is no file transport. */
   readonly files?: Required<Pick<Ports, 'files' | 'chatFiles'>>;
-  /** What is notified of removed accounts. */
+  /** Port that is notified of removed accounts. */
   readonly accountEvents?: AccountEventPort;
-  /** What hears of changed applications. */
+  /** Port that is notified of changed applications. */
   readonly webhookPort?: WebhookPort;
   /** Roles beside those of keys. */
   readonly staff?: { roleOf(userId: string): Role | undefined };
-  /** Of randomness: another one than that of rows that are planted. */
+  /** Seed of randomness: another one than that of rows that are planted. */
   readonly seed?: number;
 }
 

@@ -30,7 +30,7 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** Of 2048 bits; suites without forward secrecy need such a key. */
+/** Makes keys of 2048 bits; suites without forward secrecy need such a key. */
 const makeRsaKeys = () => generateKeyPairSync('rsa', { modulusLength: 2048 });
 const makeEcKeys = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
 

@@ -11,7 +11,7 @@ export interface SentCode {
 
 export interface ChatFixture {
   readonly port: CodePort;
-  /** What arrived, the oldest first. */
+  /** Codes that arrived, the oldest first. */
   readonly outbox: SentCode[];
   readonly requests: ModuleRequest[];
   /** `lost`: the message arrives, its answer does not. */

@@ -25,7 +25,7 @@ export interface Reached {
 }
 
 export interface ContactSyncFixture extends AccountFixture {
-  /** What the module was asked, in its order. */
+  /** Requests that reached the module, in their order. */
   readonly reached: Reached[];
   send(method: string, path: string, headers?: Record<string, string>, body?: string): Promise<RawAnswer>;
   /** Allows the account's key, or takes that back. */
@@ -36,7 +36,7 @@ export interface ContactSyncFixture extends AccountFixture {
 }
 
 interface Options extends AccountFixtureOptions {
-  /** Of the module `people`. */
+  /** Rules of the module `people`. */
   readonly rules?: ModuleRules;
 }
 

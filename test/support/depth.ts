@@ -1,11 +1,13 @@
 /**
- * How much random search a run of the tests does: runs of fast-check, seeds of simulators, kills and power cuts. Which
- * depth and which seed come from `GATEHOUSE_TEST_DEPTH` and `GATEHOUSE_TEST_SEED` (docs/decisions/0126).
+ * Amount of random search in a run of the tests: runs of fast-check, seeds of simulators, kills and power cuts.
+ * `GATEHOUSE_TEST_DEPTH` and `GATEHOUSE_TEST_SEED` choose depth and seed (docs/decisions/0126).
  */
 import { randomInt } from 'node:crypto';
 import t from 'tap';
 
-/** Of the full counts a run of each depth does one in so many. `gate` tries what `full` does, with fewer counts. */
+/**
+ * Part of the full counts: a run of each depth does one in so many. `gate` tries what `full` does, with fewer counts.
+ */
 const PARTS = { quick: 10, gate: 3, full: 1 } as const;
 const DEPTHS = Object.keys(PARTS) as readonly DepthName[];
 /** Seeds are positive integers below it: what fast-check and the simulators both take. */
@@ -23,7 +25,7 @@ export interface DepthChoice {
 
 export interface Depth {
   readonly depth: DepthName;
-  /** What takes minutes, or needs programs of others, is left out. */
+  /** True if tests are left out that take minutes, or need programs of others. */
   readonly isQuick: boolean;
   readonly seed: number;
   /** Kills, cuts, clients or rounds in place of the full number: all of them, a third or a tenth, rounded up. */

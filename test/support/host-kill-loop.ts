@@ -35,7 +35,7 @@ const Settings = {
 };
 const DELAY_MS = [20, 400] as const;
 const REFRESHES = 4;
-/** Of one account, which keeps at most 64 used challenges: a consent and its code are two. */
+/** Connects of one account, which keeps at most 64 used challenges: a consent and its code are two. */
 const CONNECTS_MAX = 24;
 /** Answers with tokens that the delay before a kill waits for: a busy machine may take long for the first. */
 const ISSUED_BEFORE_DELAY = 2;
@@ -62,7 +62,7 @@ class KilledHost {
     this.#random = random;
   }
 
-  /** Until the connection ends. */
+  /** Works until the connection ends. */
   async work({ url }: RunningGateway): Promise<void> {
     for (;;) {
       if (this.#tokens === undefined) await this.#connect(url);

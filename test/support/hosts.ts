@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type Answer, expectOk, request } from '../../kit/agent.ts';
 
-/** What a test host asks with; the redirect URI is never called. */
+/** Redirect URI of a test host, which is never called. */
 export const REDIRECT_URI = 'http://127.0.0.1:33418/callback';
 
 export interface HostClient {
@@ -55,7 +55,7 @@ export function authorizeQuery(
   return String(query);
 }
 
-/** What the page receives. */
+/** Asks for the request that the page receives. */
 export function askRequest(url: string, cookie: string | undefined, query: string): Promise<Answer> {
   const headers = { origin: url, ...(cookie === undefined ? {} : { cookie }) };
   return request(`${url}/connect/request?${query}`, { headers });

@@ -30,7 +30,7 @@ import type { AnyRoute, SessionLookup } from '../../src/io/http/table/route.ts';
 
 /** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
 export const START_MS = 1_760_000_040_000;
-/** How long a raw socket waits for an answer that may not come. Milliseconds. */
+/** Milliseconds for which a raw socket waits for an answer that may not come. */
 const TIMEOUT_MS = 20_000;
 
 export interface HttpFixtureOptions {
@@ -64,7 +64,7 @@ export interface HttpFixture {
 /** A gate that knows no session. */
 export const NO_SESSIONS: SessionLookup = { authenticate: () => undefined };
 
-/** Of a person in a browser. */
+/** Session of a person in a browser. */
 export const BROWSER_SESSION: SessionContext = {
   id: '7',
   kind: 'browser',
@@ -175,7 +175,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
   };
 }
 
-/** What a process remembers of challenges: each call is a restart over the same journal, whose key this is. */
+/** Makes the challenges of a new process: each call is a restart over the same journal, whose key this is. */
 export function makeChallenges(): Challenges {
   return new Challenges(new ChallengeKey(Buffer.alloc(32, 7)));
 }

@@ -8,7 +8,7 @@ import { changePage, newestSnapshot, treeAt, zeroPage } from './journal-pages.ts
 export interface JournalDamage {
   readonly name: string;
   readonly damage: (file: string) => void;
-  /** What the start after a crash says: it ends with 70 for all but rows. */
+  /** Part that the start after a crash names: it ends with 70 for all but rows. */
   readonly concerns: 'head' | 'page' | 'row';
 }
 

@@ -27,7 +27,7 @@ import { freshBounds } from './actors/bounds.ts';
 import { type HttpFixture, type HttpFixtureOptions, START_MS, startHttp } from './http.ts';
 
 /** Tokens that open a session, by login class. `other` is a second verified session of another user. */
-/** Of one journal: all gateways of a test have the same key, as the nodes of a cluster do. */
+/** Ids under the key of one journal: all gateways of a test have the same key, as the nodes of a cluster do. */
 export const SESSION_IDS = new McpSessionIds({ deriveKey: (_, lengthBytes) => Buffer.alloc(lengthBytes, 7) });
 
 export const TOKENS = {
@@ -37,7 +37,7 @@ export const TOKENS = {
   McpApp: 'app',
   'McpApp:proven': 'signed-app',
   other: 'other',
-  /** Of a connected host, for /connect/mcp. */
+  /** Token of a connected host, for /connect/mcp. */
   connected: 'connected',
 } as const;
 
@@ -69,13 +69,13 @@ export interface McpFixtureOptions {
   readonly onCall?: CallObserver;
   /** Modules that may give out codes, all served by the backend; `wallet` unless given. */
   readonly codeModules?: readonly string[];
-  /** What a record that is awaited waits for. */
+  /** Storage that an awaited record waits for. */
   readonly storage?: () => Promise<void>;
   /** Requests of one session before its verdict is a refusal; without it the scope is off. */
   readonly sessionQuota?: number;
   /** Answers volatile commands to actors, of which there are none. */
   readonly now?: () => never;
-  /** What gives the event loop back within a batch. */
+  /** Gives the event loop back within a batch. */
   readonly nextTurn?: YieldToLoop;
   /** Calls and ended sessions that other nodes of a cluster hear of. */
   readonly signals?: NodeSignals;
@@ -88,10 +88,10 @@ export interface McpFixtureOptions {
 export interface McpFixture {
   readonly http: HttpFixture;
   readonly backendUrl: string;
-  /** What the backend was asked, in order. */
+  /** Requests to the backend, in order. */
   readonly asked: BackendRequest[];
   readonly audit: AuditRecord[];
-  /** What the gate was asked to charge, in order. */
+  /** Charges that the gate was asked for, in order. */
   readonly charged: { token: string; cost: number }[];
   readonly catalog: LiveCatalog;
   readonly listChanges: ListChanges;

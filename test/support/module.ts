@@ -44,7 +44,7 @@ export interface ProxyFixture {
   readonly endedSessions: Set<string>;
   /** As a node of a cluster with its lease, or without. */
   readonly node: { admits: boolean };
-  /** Of the module; a test may answer upgrades itself. */
+  /** Server of the module; a test may answer upgrades itself. */
   readonly backend: http.Server;
   readonly asked: Asked[];
   readonly audit: AuditRecord[];
@@ -68,9 +68,9 @@ export interface ProxyFixtureOptions {
   readonly onCall?: CallObserver;
   readonly onFieldsDropped?: (count: number) => void;
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
-  /** Of the heartbeats of WebSockets. */
+  /** Schedule of the heartbeats of WebSockets. */
   readonly schedule?: Schedule;
-  /** What a record that is awaited waits for. */
+  /** Storage that an awaited record waits for. */
   readonly storage?: () => Promise<void>;
   readonly pipeline?: Parameters<typeof startHttp>[0]['pipeline'];
 }

@@ -1,4 +1,4 @@
-/** What a promise was rejected with, for tests of refusals. */
+/** Checks the error that a promise was rejected with, for tests of refusals. */
 import type { Test } from 'tap';
 import { GatewayError } from '../../src/domain/errors.ts';
 

@@ -39,7 +39,7 @@ export function routeTable(): AnyRoute[] {
   return createRoutes(deps as unknown as RouteDeps);
 }
 
-/** Of the internal listener. */
+/** Routes of the internal listener. */
 export function internalRouteTable(): AnyRoute[] {
   return createInternalRoutes({
     metrics: createMetrics(),

@@ -1,4 +1,4 @@
-/** What the test files of a suite share: each is started once and closed when the last file has run. */
+/** Resources that the test files of a suite share: each is started once and closed when the last file has run. */
 import type { Test } from 'tap';
 
 export type Close = () => unknown;

@@ -44,7 +44,7 @@ type Answer = { readonly status: number; readonly headers: Headers; readonly dat
 type Run = (values?: object, options?: object) => Promise<Answer>;
 
 export interface TypedClient {
-  /** What the compiler says of the client and its calls; empty when nothing. */
+  /** Complaints of the compiler about the client and its calls; empty when there are none. */
   readonly complaints: string;
   run(operation: Operation, call: Call, options: object): Promise<Answer>;
   remove(): void;

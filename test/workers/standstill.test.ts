@@ -139,7 +139,7 @@ t.test('pool: while one thread stands still the other one serves', async (t) => 
   t.match(pool.counters(), { threadsReplaced: 2, timedOut: 1, failed: 0 });
 });
 
-/** What holds the threads that wait for it, as a system call does: they end once it is released. */
+/** Holds the threads that wait for it, as a system call does: they end once it is released. */
 interface Hold {
   readonly folder: string;
   /** Resolves when one more thread is held. */

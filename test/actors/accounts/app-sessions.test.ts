@@ -46,7 +46,7 @@ function tokenOf({ userId }: Person, byte: number): string {
   return makeToken(userId, new Uint8Array(32).fill(byte));
 }
 
-/** As version 6 wrote it. */
+/** A session in the form of version 6. */
 function sessionOf({ keyId }: Person, id: string, token: string, grantId?: string): SessionRecord {
   return {
     id,
@@ -84,7 +84,7 @@ function grantOf({ keyId }: Person, id: string): HostGrant {
 }
 
 interface Given {
-  /** Of the application. */
+  /** Ticks of the application. */
   readonly openedTick: string;
   readonly keyTick?: string;
   /** Version of the rows of accounts: 6 unless given. */

@@ -210,7 +210,7 @@ class Model {
   }
 }
 
-/** Who changes a key: an admin has no session of the account. */
+/** Returns the session and the origin of a change to a key: an admin has no session of the account. */
 function asker(admin: boolean, session: ModelSession | undefined) {
   if (admin) return { sessionId: null, origin: { ...ORIGIN, by: '1' } };
   return { sessionId: session?.id ?? '0', origin: ORIGIN };

@@ -18,7 +18,7 @@ interface Flags {
   approved?: boolean;
   mcpEnabled?: boolean;
   disabled?: boolean;
-  /** Whose key; null: none. */
+  /** Number of the person whose key it is; null: none. */
   explicit?: number | null;
 }
 
@@ -142,7 +142,7 @@ class Model {
     for (const session of this.sessions) if (which(session)) session.live = false;
   }
 
-  /** What a registration means: an application, a new one, or a refusal. */
+  /** Returns the target of a registration: an application, a new one, or a refusal. */
   target(step: Extract<Step, { do: 'upsert' }>): ModelApp | 'new' | 400 | 404 {
     const own = this.of(step.who);
     if (step.app !== undefined) {
@@ -323,7 +323,7 @@ class Run {
     }
   }
 
-  /** What a closed session leaves behind is cleared up: no name in the index without a live session. */
+  /** Checks that closed sessions leave nothing behind: no name in the index without a live session. */
   async finish(): Promise<void> {
     const { actors } = this.#fixture;
     await actors.settle();

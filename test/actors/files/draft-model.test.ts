@@ -160,7 +160,7 @@ class Run {
     }
     await actors.settle();
     await this.#expire();
-    // What late streams write behind the bytes that counted must count for nothing; removed parts they cannot write.
+    // Bytes that late streams write behind those that counted must count for nothing; they cannot write removed parts.
     for (const { part, keptBytes } of this.#late) if (disk.parts.has(part)) disk.write(part, keptBytes, JUNK);
     await this.#compare(JSON.stringify(step));
   }
@@ -210,7 +210,7 @@ class Run {
       expect('elsewhere', reply, { begun: false, offsetBytes: open.kept });
       return;
     }
-    // Of segments only a cut one is read.
+    // Only a cut segment is read.
     if (disk.mode === 'down' && (this.#places === 'part' || row !== undefined)) {
       expect('begin on a broken disk', row, 'FileStorageFailed');
       return;
@@ -229,7 +229,7 @@ class Run {
     Object.assign(open, { kept: offsetBytes, running: true });
   }
 
-  /** What a stream writes before it reports it. */
+  /** Writes the bytes of a stream before it reports them. */
   #write(bytes: number): number {
     const open = this.#open;
     if (open === undefined || !open.running) return bytes;
@@ -242,7 +242,7 @@ class Run {
     return sizeBytes;
   }
 
-  /** What a stream says to hold these bytes. */
+  /** Returns the pieces that a stream reports for these bytes. */
   #listed(endBytes: number, sum: number): { readonly pieces?: readonly FileSegment[] } {
     if (this.#places !== 'pieces') return {};
     const own = [{ number: this.#stream, endBytes, crc32: sum, isTail: true as const }];

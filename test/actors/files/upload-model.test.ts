@@ -23,7 +23,7 @@ const CUT_RUNS = 80;
 const USERS = ['1001', '1002', '1003'];
 /** Two of them have a CRC-32 of their own, one is a file that does not have the checksum it declares. */
 const FILES = [new SampleFile(1, 1), new SampleFile(2, 2), new SampleFile(3, 3), lying(new SampleFile(4, 2))];
-/** Of any other bytes. */
+/** CRC-32 of any other bytes. */
 const OTHER_CRC = 7;
 const INACTIVITY_MS = 60 * SECOND_MS;
 const MEMORY_MS = 10 * MINUTE_MS;
@@ -111,7 +111,7 @@ interface Active {
   activeMs: number;
 }
 
-/** What a user may expect, in a few lines. */
+/** Model of the uploads that a user may expect, in a few lines. */
 class Reference {
   readonly active = new Map<string, Active>();
   readonly finished = new Map<string, { chunk: number; untilMs: number }>();
@@ -142,7 +142,7 @@ class Reference {
     return 'open';
   }
 
-  /** Of one active upload one chunk that `isWanted`. Undefined when there is none. */
+  /** Picks one chunk that `isWanted` of one active upload. Undefined when there is none. */
   pick(
     { upload, chunk }: { readonly upload: number; readonly chunk: number },
     isWanted: (active: Active, at: number) => boolean,
@@ -154,7 +154,7 @@ class Reference {
     return at === undefined ? undefined : [userId, active, at];
   }
 
-  /** What it wrote is in the part. */
+  /** Puts the written bytes into the part. */
   write(active: Active, at: number, isGood: boolean): void {
     if ((active.stored.get(at) ?? active.announced.get(at) ?? isGood) !== isGood)
       active.announced.set(at, isGood);

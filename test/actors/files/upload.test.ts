@@ -165,7 +165,7 @@ t.test('upload: parts refuse 1305, 1306, 1308; a foreign id is like an unknown o
   t.notOk(uploads.actors.system.exists(upload, BOB), 'asking creates nothing');
 });
 
-/** As the route asks before it writes. */
+/** Asks for a replacement, as the route does before it writes. */
 const replacing = (uploads: UploadActors, { uploadId }: SampleFile, chunkNumber: number, uploadKey: string) =>
   uploads.actors.system.ask(upload, ADA, {
     type: 'replaceChunk',

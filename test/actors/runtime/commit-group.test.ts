@@ -1,4 +1,4 @@
-/** What a group of writes keeps alive, and for how long. */
+/** Objects that a group of writes keeps alive, and for how long. */
 import t from 'tap';
 import { CommitGroup } from '../../../src/actors/runtime/commit-group.ts';
 import { ofNoActor } from '../../../src/actors/runtime/journal/port.ts';

@@ -1,6 +1,7 @@
 /**
- * What leaves the runtime, and in which order, in histories that the simulations repeat exactly: answers, notifications,
- * slow calls and written rows. New digests, after a change that is meant: `node build/test/actors/runtime/effect-traces.test.js print`.
+ * Effects of the runtime, and their order, in histories that the simulations repeat exactly: answers, notifications,
+ * slow calls and written rows. New digests, after a change that is meant: `node
+ * build/test/actors/runtime/effect-traces.test.js print`.
  */
 import { createHash } from 'node:crypto';
 import t from 'tap';

@@ -1,4 +1,4 @@
-/** What a turn leaves to its group, as data. */
+/** Effects that a turn leaves to its group, as data. */
 import t, { type Test } from 'tap';
 import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import { type AnyKind, defineActor } from '../../../src/actors/runtime/actor.ts';

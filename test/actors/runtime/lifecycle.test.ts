@@ -39,7 +39,7 @@ t.test('journal lost: every waiter gets 503 with 5 seconds, nothing is acknowled
   t.equal(await deposit(actors.system, '1', 7), 7, 'nothing of the lost group is there');
 });
 
-/** Whose commits take as long as `immediate` makes them. */
+/** A system whose commits take as long as `immediate` makes them. */
 function createTimedSystem(immediate: (run: () => void) => void) {
   const clock = new ManualClock();
   const fatal: Error[] = [];

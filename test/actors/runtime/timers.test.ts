@@ -1,4 +1,4 @@
-/** Which rows the timers of a node read. */
+/** Rows that the timers of a node read. */
 import t from 'tap';
 import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import type { TimerRow } from '../../../src/actors/runtime/journal/port.ts';

@@ -21,7 +21,7 @@ const MIB = 1_024 * 1_024;
 const QUOTA = 100_000;
 /** With it the same file takes longer than any run of the contract. */
 const SLOW_QUOTA = 100;
-/** What a full bucket gives at once is less than half of the file. */
+/** Least time of the file: a full bucket gives less than half of it at once. */
 const LEAST_SECONDS = 0.5;
 
 interface Seconds {

@@ -1,4 +1,4 @@
-/** What is read from a module's events, what is refused, and that `data` is forwarded byte for byte. */
+/** Reading of a module's events: accepted values, refusals, and `data`, which is forwarded byte for byte. */
 import fc from 'fast-check';
 import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
@@ -189,7 +189,7 @@ t.test('event intake: data leaves byte for byte, random JSON values', async (t) 
   t.pass();
 });
 
-/** What JSON.parse makes of an event, in the terms of the reader. */
+/** Returns the event as JSON.parse reads it, in the terms of the reader. */
 function expectedOf(event: Record<string, unknown>): Record<string, unknown> {
   return { module: event['module'], type: event['type'], data: event['data'] };
 }

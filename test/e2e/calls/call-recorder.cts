@@ -6,7 +6,9 @@ const { Session } = require('node:inspector') as typeof import('node:inspector')
 const { isMainThread } = require('node:worker_threads') as typeof import('node:worker_threads');
 
 const SOURCES = '/build/src/';
-/** What follows an answer (a commit, a flush of the log) has ended if a reading after so long finds no further function. */
+/**
+ * Work after an answer (a commit, a flush of the log) has ended if a reading after so long finds no further function.
+ */
 const QUIET_MS = 150;
 
 interface Coverage {

@@ -20,7 +20,7 @@ const RECORDED = 8;
 /** All functions of timers are known when so many readings in a row, of a sixth of a second each, find no further one. */
 const IDLE = 8;
 const MODULE_KEY = 'k'.repeat(40);
-/** Of the module, for a tool and for the message of a file. */
+/** Answer of the module, for a tool and for the message of a file. */
 const ANSWER = JSON.stringify({ result: { fileId: '7', chatId: '9', balance: '1000.00000000' } });
 const CHUNK_BYTES = 256 * 1024;
 

@@ -11,7 +11,7 @@ import { withPostgres } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);
 
-/** What nodes say of their state, as another one would be. */
+/** Changes the digests of the other nodes, as if their state were another one. */
 const FALSIFY = `update gatehouse.node set digest = sha256(digest) where name <> 'a' and digest is not null`;
 
 /** Every node has applied so many rows, and has said what it has. */

@@ -11,7 +11,7 @@ import { withPostgres } from '../../support/cluster/postgres.ts';
 import { count, depth } from '../../support/depth.ts';
 
 const TAKEOVERS = 8;
-/** Of each kind. */
+/** Uploads of each kind. */
 const UPLOADS = 60;
 
 t.setTimeout(600_000);

@@ -1,4 +1,4 @@
-/** What a node shows of itself: health, metrics, `status`, `cluster status`, and log lines about the cluster. */
+/** Reports of a node about itself: health, metrics, `status`, `cluster status`, and log lines about the cluster. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -12,7 +12,7 @@ import { initUpload } from '../../../kit/upload-client.ts';
 import { UPLOAD_SESSIONS_MAX } from '../../../src/domain/files/files.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 
-/** What a caller at a steady rate gets at most, in quotas. */
+/** Requests that a caller at a steady rate gets at most, in quotas. */
 const SPREAD = 1.06;
 /** One request to each node in so much time. */
 const PACE_MS = 10;

@@ -95,7 +95,7 @@ t.test(
   },
 );
 
-/** What the node says of itself. */
+/** Reads the state in the health of the node. */
 async function stateOf({ gateway }: NodeProcess): Promise<{ readonly position: number }> {
   const answer = (await (await fetch(`${gateway.internal}/health`)).json()) as {
     readonly cluster: { readonly position: number };

@@ -1,5 +1,5 @@
 /**
- * What is taken away at one node is refused at the others in the very next request: keys, sessions, applications, roles.
+ * Access that ends at one node is refused at the others in the very next request: keys, sessions, applications, roles.
  * A changed setting is in force everywhere before its answer.
  */
 import t, { type Test } from 'tap';

@@ -19,7 +19,7 @@ t.setTimeout(240_000);
 const FAST_TIME = fileURLToPath(new URL('../../support/cluster/fast-time.cjs', import.meta.url));
 
 interface StartOptions {
-  /** Of the section `Cluster`, over what is given here. */
+  /** Keys of the section `Cluster`, over those that are given here. */
   readonly cluster?: object;
   readonly args?: readonly string[];
   readonly dataPath?: string;

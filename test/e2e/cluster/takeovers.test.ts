@@ -18,7 +18,7 @@ const BACK_WITHIN_MS = 15_000;
 
 t.setTimeout(400_000);
 
-/** What a failure needs to be understood and repeated. */
+/** Prints the facts that one needs to understand and repeat a failure. */
 function tell(test: Pick<typeof t, 'comment'>, { history, rounds, ...report }: FaultReport): void {
   test.comment(JSON.stringify({ ...report, kinds: figuresByKind(rounds) }));
   for (const line of history) test.comment(line);

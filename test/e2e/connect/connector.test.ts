@@ -68,7 +68,7 @@ async function runTo(
 const connector = (home: string, ...args: string[]) =>
   runTo(process.execPath, [PROGRAM, ...args], { XDG_CONFIG_HOME: home });
 
-/** What an owner does on the page of the link: the key is claimed, and may only use MCP. */
+/** Acts as an owner on the page of the link: the key is claimed, and may only use MCP. */
 async function allow(url: string, owner: Person, publicKey: string): Promise<string> {
   const { challengeId, code } = await challenge(url, 'register', owner.cookie);
   const headers = { Cookie: owner.cookie };

@@ -118,7 +118,7 @@ async function runs(t: Test, directLogId?: string): Promise<void> {
   t.equal(server.objects.size, acknowledged.size, 'and no object that is no file');
 }
 
-/** As a stream of an upload sends them. */
+/** Sends pieces like a stream of an upload. */
 async function sendPieces(
   storage: FileStorage,
   direct: DirectUploads,

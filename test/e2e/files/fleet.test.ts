@@ -9,7 +9,7 @@ import { count, depth } from '../../support/depth.ts';
 
 t.setTimeout(240_000);
 
-/** Of the whole day, at full depth. */
+/** Percentage of the whole day, at full depth. */
 const PERCENT = 100;
 
 // covers S173

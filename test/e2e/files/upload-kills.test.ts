@@ -23,7 +23,7 @@ import { count, depth } from '../../support/depth.ts';
 t.setTimeout(240_000);
 
 const KILLS = 8;
-/** Of uploads with many chunks. `npm run soak` does more. */
+/** Kills during uploads with many chunks. `npm run soak` does more. */
 const CHUNK_KILLS = 8;
 /** Without the table the first loss ends the loop. */
 const PLANTED_KILLS = 10;

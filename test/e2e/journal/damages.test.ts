@@ -102,7 +102,7 @@ t.test(
       }
       t.notMatch(end.statuses.join(), '500', name);
     }
-    // What the engine reads from wild memory ends the process: it cannot be caught, and the next start is above.
+    // A read of wild memory by the engine ends the process: it cannot be caught, and the next start is above.
     t.comment(signals.join('\n') || 'no signal');
   },
 );

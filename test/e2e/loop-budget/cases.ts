@@ -208,7 +208,10 @@ export function toolCases(): Case[] {
   );
 }
 
-/** What makes the gateway read an answer of a module: as text, as structured content, as facts of a file, and as bytes. */
+/**
+ * Cases in which the gateway reads an answer of a module: as text, as structured content, as facts of a file, and as
+ * bytes.
+ */
 export function callCases(): Case[] {
   const get = (path: string): Case => ({
     name: `GET ${path}`,

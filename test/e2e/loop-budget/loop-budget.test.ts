@@ -37,7 +37,7 @@ const TURN_MS = 50;
 const REPEATS = 3;
 const SHOWN = 5;
 const MODULE_KEY = 'k'.repeat(40);
-/** Of the inputs of a group one in so many is tried, another part with each seed. */
+/** Part of a group's inputs: one in so many is tried, another part with each seed. */
 const PARTS = {
   routes: { full: 1, gate: 4, quick: 12 },
   fields: { full: 4, gate: 12, quick: 40 },

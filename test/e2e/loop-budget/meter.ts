@@ -19,7 +19,7 @@ const FLOOR_MS = 30;
 const FLOOR_RUNS = 5;
 const SLOWNESS_MAX = 3;
 
-/** How many times slower than the machine of the budget this one is at the moment: 1 to 3. */
+/** Measures how many times slower than the machine of the budget this one is at the moment: 1 to 3. */
 export function slowness(): number {
   const runs = Array.from({ length: FLOOR_RUNS }, () => {
     const before = threadUsedMs(process.pid);

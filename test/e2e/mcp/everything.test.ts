@@ -31,7 +31,7 @@ expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true })
 const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
 const token = String(login.json['result']?.['sessionId']);
 
-/** What the clients of both versions have alike. */
+/** Methods that the clients of both versions share. */
 interface AnyClient {
   listTools(): Promise<{ tools: { name: string }[] }>;
   callTool(

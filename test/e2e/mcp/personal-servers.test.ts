@@ -363,7 +363,7 @@ t.test(
     for (const { path, headers } of ways) {
       const asking = await connectMode(t, url, mode, headers, { path, capabilities: BY_URL });
       const asked: unknown[] = [];
-      /** What the person does, and what is under way when the client repeats the call. */
+      /** Action of the person, and the login under way when the client repeats the call. */
       let action: 'accept' | 'decline' | 'cancel' = 'decline';
       let browser: Promise<unknown> = Promise.resolve();
       asking.client.setRequestHandler('elicitation/create', ({ params }) => {

@@ -21,7 +21,7 @@ const grows = (name: string, step = 60) => ({ [name]: `0+${step}x${SERIES_MINUTE
 const stays = (name: string, value: number) => ({ [name]: `${value}x${SERIES_MINUTES}` });
 const of = (name: MetricName, labels = '') => `${name}${labels === '' ? '' : `{${labels}}`}`;
 
-/** What fails, by the alert or the service level whose rules it fires. */
+/** Series of a failure, by the alert or the service level whose rules it fires. */
 const FAILURES: Readonly<Record<string, Series>> = {
   GatehouseDown: stays('up{job="gatehouse"}', 0),
   GatehouseAvailability: {

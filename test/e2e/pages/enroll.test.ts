@@ -15,7 +15,7 @@ const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
 const linkOf = (publicKey: string, name = 'laptop') => `${HOME}#agent-key=${publicKey}&agent-name=${name}`;
 
-/** What the page asks to change on the gateway. */
+/** Collects the changes that the page asks the gateway for. */
 function changesOf(page: Page): string[] {
   const changes: string[] = [];
   page.on('request', (request) => {

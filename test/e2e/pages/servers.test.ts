@@ -18,7 +18,7 @@ t.test('home: a server is connected by a login there, then by a token, and disco
   });
   t.teardown(() => gateway.stop());
   const home = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
-  // As the link of a refused call.
+  // The link of a refused call leads to the same address.
   const { page, complaints, violations, picture } = await openPage(t, browser, `${home}#servers/other`, {
     passkeys: true,
   });

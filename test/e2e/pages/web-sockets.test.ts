@@ -26,7 +26,7 @@ t.teardown(async () => {
   await gateway.stop();
 });
 
-/** What a page hears of a socket to which it sends a text and bytes, and which it closes after both echoes. */
+/** Returns the events of a socket on a page that sends a text and bytes, and closes it after both echoes. */
 function heardAt(page: Page, url: string): Promise<unknown[]> {
   return page.evaluate(
     (address) =>

@@ -1,4 +1,4 @@
-/** What needs a person: every row of the table finds its case, and a healthy gateway has none. */
+/** Rows that need a person: every row of the table finds its case, and a healthy gateway has none. */
 import t from 'tap';
 import { ATTENTION_ROWS, type AttentionFacts, attentionOf } from '../../../src/io/admin/attention.ts';
 import { noTroubles } from '../../support/panel/history.ts';

@@ -202,7 +202,7 @@ t.test(
           const found: Written[] = [];
           let search: AuditSearch = { ...EVERYTHING, ...filter, limit };
           for (let pages = 0; pages < 100; pages += 1) {
-            // What arrives while the pages are read is of earlier ones.
+            // Records that arrive while the pages are read belong to earlier ones.
             const late = { timeMs: START_MS + 20, userId: '7', event: 'mcp.tool' as const, node: 3 };
             const more = pages === 0 ? table : [...table, late];
             const { rows, next } = await searchAudit(journalOf(journal), search, callsOf(more));

@@ -11,7 +11,7 @@ function finished(route: string, status: number, durationMs: number): FinishedRe
   return { method: 'GET', route, status, durationMs } as FinishedRequest;
 }
 
-/** What a node has counted in two seconds. */
+/** Returns the counts of a node in two seconds. */
 function figuresOf(requests: readonly FinishedRequest[], metrics: Partial<MetricReadings> = {}): Figures {
   const counter = new FigureCounter({ metrics: () => metrics, rssBytes: () => 1_000 });
   counter.begin(NOW_MS);

@@ -1,4 +1,4 @@
-/** What the panel of one node asks of the others, over nodes with one log in memory: failed actors, reloads, links. */
+/** Questions of one node's panel to the others, over nodes with one log in memory: failed actors, reloads, links. */
 import t, { type Test } from 'tap';
 import { Departure } from '../../../src/actors/departure.ts';
 import { ownerUnavailable, type RemoteReply } from '../../../src/actors/routed-system.ts';
@@ -20,7 +20,7 @@ interface Panel {
   readonly nodes: AdminNodes;
   readonly setupLinks: SetupLinks;
   readonly verbs: ReturnType<typeof nodeVerbs>;
-  /** Of the file of this node. */
+  /** Faults in the file of this node. */
   faults: readonly Fault[];
   reloads: number;
 }

@@ -1,4 +1,4 @@
-/** What the commands of a cluster do in the database. */
+/** Work of the commands of a cluster in the database. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';

@@ -1,4 +1,4 @@
-/** What a node says of its cluster in the log: who is in, other configurations, a clock that is off, refusals. */
+/** Log lines of a node about its cluster: members, other configurations, a clock that is off, refusals. */
 import t from 'tap';
 import { DatabaseFailure } from '../../../src/io/cluster/failures.ts';
 import type { NodeRecord } from '../../../src/io/cluster/node-table.ts';

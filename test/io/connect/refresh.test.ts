@@ -34,7 +34,7 @@ interface Connected {
   refresh(token: string): Promise<Answer>;
   /** The same, and it must be answered with tokens. */
   next(token: string): Promise<HostTokens>;
-  /** How many of the access tokens are good. */
+  /** Counts the access tokens that are good. */
   live(...access: readonly string[]): Promise<number>;
 }
 

@@ -1,4 +1,7 @@
-/** What a person gives a host, narrower or wider than it asked, and how a host learns that a wider scope exists. */
+/**
+ * Scopes that a person gives a host, narrower or wider than it asked; and the way in which a host learns of a wider
+ * scope.
+ */
 import t, { type Test } from 'tap';
 import { type Answer, request } from '../../../kit/agent.ts';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
@@ -91,7 +94,7 @@ t.test(
 
 const MORE = /insufficient_scope/;
 
-/** Where the host finds whom to ask. */
+/** Returns the field with the address at which the host finds the authorization server. */
 const metadataOf = ({ url }: ConnectFixture, path: string) =>
   `resource_metadata="${url}/.well-known/oauth-protected-resource${path}"`;
 

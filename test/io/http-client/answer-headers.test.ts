@@ -1,4 +1,4 @@
-/** What of a module's headers a client may see, and what the gateway says whatever the module says. */
+/** Headers of a module that a client may see, and those that the gateway sends whatever the module says. */
 import t from 'tap';
 import { type AnsweredCall, answerHeaders, answerType } from '../../../src/io/http-client/answer-headers.ts';
 

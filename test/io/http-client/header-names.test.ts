@@ -18,7 +18,7 @@ const GATEWAY_NAMES = [
 ];
 /** RFC 9110 5.6.2: all characters of a token but letters, digits and `-`. */
 const OTHER_CHARACTERS = [..."!#$%&'*+.^_`|~"];
-/** Of one request; the gateway takes 100. */
+/** Fields of one request; the gateway takes 100. */
 const FIELDS = 40;
 const TABLE = NAMES_KEPT_BACK.flatMap(({ names }) => names);
 /** A name for each row of the table. */
@@ -93,7 +93,7 @@ server.listen(0, '127.0.0.1', () => process.stdout.write('http://127.0.0.1:' + s
 `;
 
 interface RealModule {
-  /** Of .ci/tools; Node is there. */
+  /** Name in .ci/tools; Node is there. */
   readonly tool?: string;
   readonly start: (t: Test) => ChildProcess;
   /** The name of X-Plain there. */

@@ -11,7 +11,7 @@ import { count, depth } from '../../support/depth.ts';
 const RUNS = 200_000;
 
 interface Outcome {
-  /** What was told, or how it is broken. */
+  /** Last event, or the fault of the answer. */
   end: string;
   status: number;
   fields: readonly string[];
@@ -304,7 +304,7 @@ t.test('response parser: fields keep their order and spelling, repeated ones bec
   t.equal(parser.read(bytes, bytes.length), 'complete');
 });
 
-/** What node:http makes of these bytes, as an answer to GET. */
+/** Reads these bytes with node:http, as an answer to GET. */
 function readByNode(text: string): Promise<Pick<Outcome, 'status' | 'fields' | 'body'> | undefined> {
   const socket = new Duplex({ read: () => undefined, write: (_piece, _encoding, done) => done() });
   return new Promise((resolve) => {
@@ -403,7 +403,7 @@ t.test('response parser: whatever it takes of random answers node:http reads ali
     if (!outcome.end.startsWith('complete')) continue;
     taken += 1;
     const { status, fields, body } = outcome;
-    // What follows an answer is the connection's affair, and node:http has its own way with it.
+    // Bytes behind an answer are the connection's affair, and node:http has its own way with them.
     const expected = JSON.stringify(await readByNode(text.slice(0, outcome.taken)));
     const actual = JSON.stringify({ status, fields, body });
     if (actual !== expected) throw new Error(`${JSON.stringify(text)}: ${actual}, node:http ${expected}`);

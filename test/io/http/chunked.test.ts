@@ -159,7 +159,7 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
   return Object.assign(seen, fixture);
 }
 
-/** What the hidden request has left: a run of its handler, reports. */
+/** Returns the traces of the hidden request: a run of its handler, reports. */
 function tracesOf(fixture: Started, name: string): string[] {
   const reports = fixture.finished.splice(0);
   return [
@@ -202,7 +202,7 @@ t.test(
     for (const [name, [method, path, status, headers]] of Object.entries(REQUESTS)) {
       const connection = connectRaw(fixture.port);
       connection.send(head(method, path, headers) + TRICK);
-      // Of an answer without a length this is the head; its chunks may follow the hidden request.
+      // An answer without a length shows its head here; its chunks may follow the hidden request.
       const answer = await connection.answer(method === 'HEAD');
       connection.send(HIDDEN);
       const seen = [answer.status, answer.headers['connection'], answersIn(await connection.ended())];

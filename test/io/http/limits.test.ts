@@ -118,7 +118,7 @@ async function statuses(port: number, count: number, text: string): Promise<numb
   return seen;
 }
 
-/** What is left of a quota after each of its requests. */
+/** Returns the rest of a quota after each of its requests. */
 const remaining = (quota: number): number[] => Array.from({ length: quota }, (_, index) => quota - 1 - index);
 const times = (count: number, status: number): number[] => new Array<number>(count).fill(status);
 

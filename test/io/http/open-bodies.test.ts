@@ -8,7 +8,7 @@ import { runs } from '../../support/depth.ts';
 class Body implements OpenBody {
   openAt = -1;
   intervals = 0;
-  /** As large as what a request leads to. */
+  /** Holds as much memory as the objects of a request. */
   readonly kept = Array.from({ length: 40 }, (_, at) => ({ at, text: `x${at}`, more: [at, at] }));
 
   onInterval(): void {

@@ -18,14 +18,14 @@ const ROUTE = defineRoute({
   handle: ({ body, query }) => ({ ...body, ...query }),
 });
 
-/** Of a request, as it is sent. */
+/** Parts of a request, as it is sent. */
 interface Parts {
   path: string;
   body: string;
   readonly headers: Record<string, string>;
 }
 
-/** What the answer to a request names, and the change that repairs it. In the order of the stages. */
+/** Faults that the answer to a request names, with the change that repairs each. In the order of the stages. */
 const FAULTS: readonly (readonly [answer: RegExp, repair: (request: Parts) => void])[] = [
   [/^403 .*"host"/, ({ headers }) => Object.assign(headers, { Host: 'localhost' })],
   [/^404 /, (request) => Object.assign(request, { path: '/all?count=0' })],

@@ -14,7 +14,7 @@ t.setTimeout(120_000);
 
 const MEGABYTE = 1024 * 1024;
 const DECLARED_BYTES = 5_000_000_000;
-/** What the gateway reads, and what the buffers of both sockets take. */
+/** Bytes that the gateway reads, and those that the buffers of both sockets take. */
 const SENT_BYTES_MAX = 32 * MEGABYTE;
 const LONG = 'y'.repeat(20_000);
 const plain = {
@@ -190,7 +190,7 @@ request(url, { method: 'POST', headers: { 'content-length': String(declared) }, 
   .then(async ({ statusCode, body }) => print(statusCode, await body.text()))
   .catch((error) => process.stdout.write(String(error)));
 `;
-/** As urllib3 does: a write that fails is no reason not to read. */
+/** Continues like urllib3: a write that fails is no reason not to read. */
 const VIA_PYTHON = `
 import http.client, sys, time, urllib.parse
 url, slow, declared = urllib.parse.urlsplit(sys.argv[1]), sys.argv[2] == 'slow', int(sys.argv[3])

@@ -16,7 +16,7 @@ import {
 import { runs } from '../../support/depth.ts';
 import { MiB } from '../../support/files/throttle.ts';
 
-/** What a caller at a steady rate gets at most, in quotas. */
+/** Requests that a caller at a steady rate gets at most, in quotas. */
 const SPREAD = 1.06;
 const RUNS = 40;
 /** A lease. */

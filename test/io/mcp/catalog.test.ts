@@ -76,7 +76,7 @@ const FAULTY = {
   },
 };
 
-/** What moves money, takes something away or ends it. */
+/** Tools that move money, take something away or end it have the destructive hint. */
 const HINTS = 'destructiveHint idempotentHint openWorldHint readOnlyHint';
 const DESTRUCTIVE = new Set([
   'revoke_app_access',
@@ -302,7 +302,7 @@ for (const policy of [OPEN, CLOSED]) {
   );
 }
 
-/** What McpBasic is served with `McpBasicPersonalReads` false: prices, pairs, rooms, ways to pay, its own key. */
+/** Tools of McpBasic with `McpBasicPersonalReads` false: prices, pairs, rooms, ways to pay, its own key. */
 const PUBLIC_TOOLS = [
   'user_keys',
   'market_get_rates',
@@ -314,7 +314,7 @@ const PUBLIC_TOOLS = [
   'room_list',
   'payorder_terminals',
 ];
-/** What it is served besides with true. */
+/** Tools that it gets besides with true. */
 const PERSONAL_TOOLS = [
   'get_usr_apps',
   'get_app_info',

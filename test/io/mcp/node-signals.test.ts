@@ -13,7 +13,7 @@ import {
 interface Pair {
   readonly at: McpFixture;
   readonly other: McpFixture;
-  /** What the nodes said to each other. */
+  /** Messages between the nodes. */
   readonly said: string[];
 }
 

@@ -37,7 +37,7 @@ t.teardown(() => mcp.close());
 interface Message {
   readonly method: string;
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Of `_meta`; null: none. */
+  /** Members of `_meta`; null: none. */
   readonly meta?: object | null;
   /** Undefined removes a header. */
   readonly headers?: Readonly<Record<string, string | undefined>>;

@@ -1,4 +1,4 @@
-/** What calls leave in the metrics: counts by name and outcome, and the gateway's own time apart from the modules'. */
+/** Metrics of calls: counts by name and outcome, and the gateway's own time apart from the modules'. */
 import t from 'tap';
 import { createMetrics } from '../../../src/io/observability/metrics.ts';
 import { startMcp, TOKENS } from '../../support/mcp.ts';

@@ -53,7 +53,7 @@ function pour(
   };
   sink.on('drain', more).on('error', () => undefined);
   more();
-  // What still waits in the writer itself was not taken by anybody.
+  // Bytes that still wait in the writer itself were taken by no reader.
   return () => poured - (sink as unknown as { writableLength: number }).writableLength;
 }
 

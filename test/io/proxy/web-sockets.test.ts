@@ -666,7 +666,7 @@ t.test('WebSocket: a client that reads nothing pauses its module, and loses noth
   const sizeBytes = 256 * 1024;
   for (let index = 0; index < count; index += 1) socket.send(Buffer.alloc(sizeBytes, index));
   const stalled = () => socket.bufferedAmount > 8 * 1024 * 1024;
-  // What the gateway and the kernels hold is far less than what was sent.
+  // The gateway and the kernels hold far less than the module sent.
   t.ok(stalled());
   const received: number[] = [];
   const all = new Promise<void>((resolve) =>

@@ -56,7 +56,7 @@ function expectedParts(ranges: readonly string[]): [string, string][] {
   });
 }
 
-/** What a GET by the table carries: pairs of the answer's value and the wanted one. */
+/** Compares a GET with its row of the table: pairs of the answer's value and the wanted one. */
 function pairsOf(row: TableRow, answer: RawAnswer): [got: unknown, wanted: unknown][] {
   const { status, headers, body } = answer;
   const ranges = row.ranges ?? [];

@@ -40,7 +40,7 @@ async function codeOf(answer: Response): Promise<string> {
 /** Neither message nor bytes are left, once what was decided has been done. */
 async function isGone({ actors, chat, names }: DraftFixture, fileId: string): Promise<boolean> {
   const left = () => names().filter((name) => name.startsWith(fileId));
-  // As long as it takes: the descriptor is closed and the part removed by threads.
+  // Threads close the descriptor and remove the part, which may take long.
   while (chat.byFile(fileId)?.state !== 'cancelled' || left().length > 0) await actors.settle();
   return true;
 }

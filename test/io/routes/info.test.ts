@@ -1,4 +1,4 @@
-/** What anybody may ask (info, get_info, health) and who may see the settings. */
+/** Routes that are open to all (info, get_info, health), and the right to see the settings. */
 import t, { type Test } from 'tap';
 import type { ActorSystem } from '../../../src/actors/runtime/actor.ts';
 import { featuresOf } from '../../../src/domain/features.ts';

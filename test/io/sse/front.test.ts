@@ -381,7 +381,7 @@ t.test(
     const padding = 'x'.repeat(4_000);
     const rssBefore = process.memoryUsage.rss();
     let sent = 0;
-    // Until the kernel takes no more for those that do not read.
+    // Events are sent until the kernel takes no more for those that do not read.
     while (hub.counters().blocked < 2 && sent < 20_000) {
       for (let burst = 0; burst < 50; burst += 1) {
         sent += 1;

@@ -13,7 +13,7 @@ import { FakeSocket, ManualWorld, MemoryLog } from '../../support/events/streams
 
 const USERS = ['1', '2', '3'];
 const CLIENTS = 5;
-/** As long as the registry counts the connects of a session. */
+/** The registry counts the connects of a session for as long. */
 const CONNECTS_WINDOW_MS = 10_000;
 
 type Step =
@@ -59,7 +59,7 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
 interface Client {
   readonly userId: string;
   socket: FakeSocket | undefined;
-  /** As an EventSource keeps it. */
+  /** Last event id in the form that an EventSource keeps. */
   lastEventId: string;
   /** The place after which everything has to come. */
   place: number;
@@ -120,7 +120,7 @@ class Gateway {
     }
     if (stream === undefined) throw new Error('refused');
     client.socket = new FakeSocket(stream, roomBytes, lastEventId);
-    // Who starts afresh misses nothing from the place on that the hub gave it.
+    // A client that starts afresh misses nothing from the place on that the hub gave it.
     if (lastEventId === '') client.place = stream.through;
   }
 

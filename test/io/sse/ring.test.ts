@@ -28,7 +28,7 @@ t.test('ring: frames hold only their own memory, whatever is allocated between t
   }
   const kept = new Set(Array.from({ length: EVENTS }, (_, index) => frameOf(ring, index + 1).buffer));
   const keptBytes = [...kept].reduce((sum, { byteLength }) => sum + byteLength, 0);
-  // Where a frame does not fit any more a piece ends early: by less than one of these frames.
+  // A piece ends early if a frame does not fit any more: by less than one of these frames.
   const wasted = (ring.size.sizeBytes / ROOM_BYTES) * 500;
   t.ok(keptBytes <= ring.size.sizeBytes + wasted + ROOM_BYTES, `${keptBytes} for ${ring.size.sizeBytes}`);
   t.equal(others.length, EVENTS);

@@ -113,7 +113,7 @@ const PAGE_404 = {
   'cache-control': 'no-store',
   vary: 'Accept',
 };
-/** What browsers send for a page that is opened by its address. */
+/** Field that browsers send for a page that is opened by its address. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
 
 t.test('an unknown address is a page for browsers and JSON for every other client', async (t) => {

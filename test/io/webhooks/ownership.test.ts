@@ -243,7 +243,7 @@ t.test(
     const meta = (appId: string) =>
       rig.actors.system.administration.metaGet(`webhooks.${partitionOf(appId)}`);
     for (const appId of ['77', '78']) await rig.register(appId, { currencies: ['BTC'] });
-    // Of new applications the log is read from their beginning on.
+    // The log is read from the beginning of new applications on.
     await rig.actors.advance(5 * MINUTE_MS);
     const append = async (currency: string) => {
       rig.log.append({ currency });
@@ -324,7 +324,7 @@ t.test('webhooks: an application that moves while it is read is not loaded', asy
   rig.dispatcher.subscriptions.delete('77');
   rig.dispatcher.changed('77');
   owned.clear();
-  // What another node owns cannot be read here.
+  // An actor that another node owns cannot be read here.
   rig.quarantined.add('77');
   await rig.dispatcher.ownershipChanged();
   await rig.settle();

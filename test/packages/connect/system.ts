@@ -1,4 +1,4 @@
-/** What tests of the connector replace: a clock that waiting moves, and a `fetch` whose answers the test gives. */
+/** Replacements in tests of the connector: a clock that waiting moves, and a `fetch` whose answers the test gives. */
 import { createKeyPair, keyOf } from '../../../packages/connect/src/agent-key.ts';
 import type { SendOptions } from '../../../packages/connect/src/send.ts';
 
@@ -79,7 +79,7 @@ export function refusal(status: number, code: number, message: string, gatewayMs
   return json({ error: { code, message } }, { status, headers: dated(gatewayMs) });
 }
 
-/** As `fetch` throws it. */
+/** Returns the error that `fetch` throws. */
 export function failed(code: string, syscall?: string): TypeError {
   const cause = Object.assign(new Error(`${syscall ?? 'read'} ${code}`), { code, syscall });
   return new TypeError('fetch failed', { cause });

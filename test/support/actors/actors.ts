@@ -57,7 +57,7 @@ export class ManualClock {
     return true;
   }
 
-  /** When the next timer is due; undefined when there is none. */
+  /** Time at which the next timer is due; undefined when there is none. */
   get nextMs(): number | undefined {
     let nextMs: number | undefined;
     for (const { dueMs } of this.#timers.values()) nextMs = Math.min(nextMs ?? dueMs, dueMs);
@@ -77,7 +77,7 @@ export function seededBytes(seed: number): (length: number) => Uint8Array {
 
 export interface TestActorsOptions {
   readonly kinds: readonly AnyKind[];
-  /** What `next` may call. Without it every worker task fails with `InternalError`. */
+  /** Ports that `next` may call. Without it every worker task fails with `InternalError`. */
   readonly ports?: Ports;
   readonly settings?: LiveSettings;
   readonly limits?: Partial<RuntimeLimits>;

@@ -17,7 +17,7 @@ interface RecordedOperation {
 export class AuditTrims {
   #beforeMs = Number.NEGATIVE_INFINITY;
 
-  /** As nodes do once a minute. */
+  /** Trims like nodes, which do so once a minute. */
   trim(processes: readonly SimulatedProcess<RuntimeProcess>[], nowMs: number): void {
     this.#beforeMs = nowMs - KEPT_MS;
     for (const { app, paused } of processes) if (paused === undefined) app.trimAudit(this.#beforeMs);

@@ -1,4 +1,4 @@
-/** What disturbs the processes of a simulated cluster. Every fault ends by itself. */
+/** Disturbances of the processes of a simulated cluster. Every fault ends by itself. */
 import type { Application, SimulatedCluster, SimulatedProcess } from './simulated-cluster.ts';
 
 /** A fault lasts at most so many milliseconds. */

@@ -45,7 +45,7 @@ const STRANGE_NODE = 'two';
 /** Larger than any number of the log in a history. */
 const SENDER_STEP = 2 ** 40;
 
-/** What survives a process. */
+/** State that survives a process. */
 export class Disk {
   readonly journal: MemoryJournal;
   /** Completes a commit at a moment of the simulation; set by the process that runs. */
@@ -104,7 +104,7 @@ export class RuntimeProcess {
   #renewedMs = Number.NEGATIVE_INFINITY;
   #isStopped = false;
   #isLeaving = false;
-  /** As each member said first: of the planted fault. */
+  /** First offset of each member, for the planted fault. */
   readonly #firstOffsets = new Map<number, number | undefined>();
   /** Leaves without an order. */
   withdrawals = 0;
@@ -146,7 +146,7 @@ export class RuntimeProcess {
     return this.cluster.replica.members.ownerOf(this.#options.kind.kind, id);
   }
 
-  /** What requests are asked first; as the planted fault has it. */
+  /** True if requests are admitted; the planted fault may change it. */
   get admits(): boolean {
     const { fault, tools } = this.#options;
     if (this.system === undefined) return false;

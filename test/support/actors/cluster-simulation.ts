@@ -60,7 +60,10 @@ export function simulateCluster(
   return brokenPromiseOf(() => new History(seed, options), options);
 }
 
-/** What a history breaks or throws, with its stack where it is traced; undefined when it keeps all promises. */
+/**
+ * Returns the promise that a history breaks, or its error, with its stack where it is traced; undefined when it keeps
+ * all promises.
+ */
 export async function brokenPromiseOf(
   create: () => { run(): Promise<string | undefined> },
   options: { readonly trace?: unknown },

@@ -1,4 +1,4 @@
-/** What must hold at the end of a simulated history, when everything has come to rest. */
+/** Conditions at the end of a simulated history, when everything has come to rest. */
 import { isDeepStrictEqual } from 'node:util';
 import type { RuntimeProcess } from './cluster-runtime.ts';
 import type { LedgerState } from './ledger-kind.ts';
@@ -37,7 +37,7 @@ export function verdictOf({ processes, actors, names, asked }: EndOfHistory): st
   );
 }
 
-/** What was acknowledged is there, nothing is there twice, and every message has arrived. */
+/** Checks that acknowledged operations are there, that nothing is there twice, and that every message has arrived. */
 function verdictOfStates(
   states: ReadonlyMap<string, LedgerState>,
   asked: readonly AskedOperation[],

@@ -19,7 +19,7 @@ export interface TestMember extends ClusterNode {
   readonly system: RunningSystem;
   /** Frames of this node that have not arrived: only while `isUnlinked`. */
   isUnlinked: boolean;
-  /** How far its wall clock is ahead. Milliseconds. */
+  /** Offset by which its wall clock is ahead. Milliseconds. */
   skewMs: number;
   readonly fatal: Error[];
 }

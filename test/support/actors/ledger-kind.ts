@@ -52,7 +52,7 @@ const LEDGER = receiver<LedgerMessage>('ledger');
 
 export type LedgerCommand =
   | { readonly type: 'apply'; readonly operation: number }
-  /** What a thread that stood still did not do; `again`: of a message, which stays. */
+  /** An operation that a thread that stood still did not do; `again`: of a message, which stays. */
   | { readonly type: 'late'; readonly operation: number; readonly again: boolean }
   | { readonly type: 'work'; readonly operation: number; readonly work: () => Promise<LedgerCommand> }
   | {
@@ -91,7 +91,7 @@ export type LedgerRequest = Asked<LedgerProtocol>;
 export type Fetch = (operation: number) => Promise<LedgerCommand>;
 
 type Decision = Outcome<LedgerEvent, number, LedgerCommand, number>;
-/** Of a command that a client applies: `applied` and the reply are added. */
+/** Effect of a command that a client applies: `applied` and the reply are added. */
 type Effect = Omit<Decision, 'reply'>;
 
 /**

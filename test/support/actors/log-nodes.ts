@@ -36,9 +36,9 @@ export class KeepingSink implements RowSink {
   isHeld = false;
   failure: Error | undefined;
   sample: DigestSample | undefined;
-  /** What a comparison with the other members says. */
+  /** Result of a comparison with the other members. */
   diverged: Diverged | undefined;
-  /** What the last comparison was with. */
+  /** Members of the last comparison. */
   compared: readonly NodeState[] = [];
   #held: (() => void)[] = [];
 
@@ -130,7 +130,7 @@ export class TestCluster extends SimulatedCluster<TestNode> {
     });
   }
 
-  /** What the test itself has asked for is under way first. */
+  /** Lets the calls of the test itself begin first. */
   override async rest(): Promise<void> {
     await settled();
     await super.rest();

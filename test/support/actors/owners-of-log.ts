@@ -1,4 +1,4 @@
-/** Who owns each actor at the newest row of a log, whatever the nodes have applied, and since which row. */
+/** Owners of the actors at the newest row of a log, whatever the nodes have applied, and since which row. */
 import { decodeEntry } from '../../../src/actors/runtime/replication/entry.ts';
 import { Members } from '../../../src/actors/runtime/replication/members.ts';
 import type { LogRow } from '../../../src/actors/runtime/replication/port.ts';
@@ -6,7 +6,7 @@ import { homeOf } from '../../../src/domain/partitions.ts';
 
 export class OwnersOfLog {
   readonly #members = new Members();
-  /** Of each partition: the row by which its owner came to own it. */
+  /** Row by which the owner of each partition came to own it. */
   readonly #since: number[] = [];
 
   /** To be called with every row, in order. */

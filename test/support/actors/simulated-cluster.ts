@@ -23,7 +23,7 @@ const NEVER_SLOW: ReadonlySet<string> = new Set(['renew', 'look', 'resolve']);
 const SLOW_READS = 0.03;
 const SLOW_READ_MAX_MS = 400;
 
-/** What a process has of the outside. */
+/** Outside of a process. */
 export interface ProcessTools {
   readonly name: string;
   readonly client: MemoryLogClient;
@@ -96,7 +96,7 @@ export class SimulatedCluster<App extends Application> {
   #planned: Planned[] = [];
   readonly #asked = new WeakMap<MemoryCall, { readonly sinceMs: number; readonly arrivesMs: number }>();
   nowMs = START_MS;
-  /** How far the clock of the database is ahead. Milliseconds. */
+  /** Offset by which the clock of the database is ahead. Milliseconds. */
   databaseSkewMs = 0;
 
   constructor(options: SimulatedClusterOptions<App>) {

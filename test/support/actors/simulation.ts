@@ -361,7 +361,9 @@ class Simulation {
     return states;
   }
 
-  /** What was acknowledged is there, unless its actor cannot be read, and nothing is there twice. */
+  /**
+   * Checks that acknowledged operations are there, unless their actor cannot be read, and that nothing is there twice.
+   */
   #checkAcknowledged(): string | undefined {
     const states = this.#states();
     for (const [id, { applied, received, fired }] of states) {
@@ -431,7 +433,7 @@ class Simulation {
     return undone < 0 ? undefined : `${undone + 1} was late, and is applied`;
   }
 
-  /** Of a history with rotten rows: what can be read is true, and only what cannot be read is missing. */
+  /** Verdict on a history with rotten rows: readable rows are true, and only unreadable ones are missing. */
   #verdictOfSound(states: Map<string, LedgerState>): string | undefined {
     let missing = 0;
     const letters = this.#journal.dead(1_000).map(({ command }) => command as { operation?: number });

@@ -22,7 +22,7 @@ import { VirtualTime } from '../files/throttle.ts';
 
 /** Start of a minute and of a window. */
 export const START_MS = 1_760_000_040_000;
-/** Of every limit, in its window. */
+/** Quota of every limit, in its window. */
 export const QUOTA = 1_500;
 export const WINDOW_SECONDS = 5;
 const RPS = QUOTA / WINDOW_SECONDS;
@@ -204,7 +204,7 @@ export class LimitNodes {
     return this.time.nowMs < node.pausedUntilMs;
   }
 
-  /** What is said while links are cut is lost; all say it again once they are back. */
+  /** Reports are lost while links are cut; all nodes repeat them once they are back. */
   cutLinks(areCut: boolean): void {
     this.#areLinksCut = areCut;
     if (!areCut) for (const each of this.all) each.exchange.repeat();

@@ -34,7 +34,7 @@ export interface TestNode {
   readonly rows: LogRow[];
   /** Positions that other nodes have said, as `node position`. */
   readonly positions: string[];
-  /** What happened to links, in order: `opened 2 out`, `closed 2 in silent`, `failed 2 unreachable`, `refused secret`. */
+  /** Events of links, in order: `opened 2 out`, `closed 2 in silent`, `failed 2 unreachable`, `refused secret`. */
   readonly events: string[];
   readonly bugs: unknown[];
   /** Resolves when the condition holds; asked again whenever something has happened at this node. */

@@ -38,7 +38,7 @@ export interface ThreeNodes {
   othersFirst(kind: string, id: string): Promise<readonly [NodeProcess, NodeProcess, NodeProcess]>;
 }
 
-/** What every file of the suite uses; a text says why there is no database here. */
+/** The nodes that every file of the suite uses; a text says why there is no database here. */
 const sharedNodes = shared(startThreeNodes, async (started) => {
   if (typeof started !== 'string') await started.stop();
 });

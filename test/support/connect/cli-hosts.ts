@@ -17,13 +17,13 @@ const OPENCODE = programPath('opencode-linux-x64-baseline/bin/opencode');
 const GEMINI = programPath('@google/gemini-cli/bundle/gemini.js');
 const PROMPT = 'How much is available?';
 
-/** What a host is given. */
+/** Setting that a host is given. */
 export interface HostSetting {
   readonly home: string;
   /** The address of the server; with a header, or without for a login. */
   readonly address: string;
   readonly bearer?: string;
-  /** Of the model service. */
+  /** Address of the model service. */
   readonly model: string;
 }
 
@@ -42,7 +42,7 @@ export interface CliHost {
   /** A question before the address, answered with `y`. */
   readonly question?: RegExp;
   readonly loggedIn: RegExp;
-  /** What `mcp list` says after a login. */
+  /** Output of `mcp list` after a login. */
   readonly listed: RegExp;
   /** The list connects with the tokens that it has, and leaves nothing behind for which the next run waits. */
   readonly listConnects?: true;
@@ -169,7 +169,7 @@ export function versionOf({ package: name }: CliHost): string {
   return /\d+\.\d+\.\d+/.exec(dependencies[name])?.[0] ?? '';
 }
 
-/** Why hosts cannot run; false where they can. */
+/** Says why hosts cannot run; false where they can. */
 export const hostsUnavailable: string | false = unavailable || reason();
 
 function reason(): string | false {

@@ -5,7 +5,7 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Of the echo. */
+/** Argument of the echo. */
 export const MESSAGE = 'by way of the gateway';
 
 interface Call {

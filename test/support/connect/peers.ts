@@ -18,7 +18,7 @@ export const HOSTS = `${PEERS}hosts.js`;
 export const MCP_REMOTE = modulePath('mcp-remote/dist/proxy.js');
 export const INSPECTOR = modulePath('.bin/mcp-inspector');
 
-/** Why tests with peers cannot run; false where they can. */
+/** Says why tests with peers cannot run; false where they can. */
 export const unavailable: string | false = reason();
 
 function reason(): string | false {

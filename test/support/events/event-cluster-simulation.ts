@@ -68,7 +68,7 @@ class EventHistory {
   /** By identity: what was pushed without an answer so far, and what an answer has acknowledged. */
   readonly #unanswered = new Map<string, IncomingEvent>();
   readonly #acknowledged = new Set<string>();
-  /** What each module offers to polls, in the order of its ticks. */
+  /** Events that each module offers to polls, in the order of its ticks. */
   readonly #offered: Record<string, number[]> = { wallet: [], chat: [] };
   readonly #readers: Reader[] = Array.from({ length: READERS }, () => ({ cursor: 0, process: undefined }));
   /** The event of each number, as the first reader or node has shown it. */
@@ -169,7 +169,7 @@ class EventHistory {
     return eventsOf(module, ...ticks);
   }
 
-  /** To any node that serves. Without an answer it is sent again, as modules do. */
+  /** Pushes to any node that serves. Without an answer it is sent again, as modules do. */
   #push(events: readonly IncomingEvent[]): void {
     const process = this.#pick(this.#cluster.processes);
     const inbox = process?.app.events?.inbox;
@@ -222,7 +222,10 @@ class EventHistory {
     if (reader !== undefined) reader.process = this.#pick(this.#cluster.processes);
   }
 
-  /** What each reader gets follows what it has, and is what all others get under that number. */
+  /**
+   * Checks that the events of each reader follow those that it has, and are those that all others get under that
+   * number.
+   */
   #read(): void {
     for (const reader of this.#readers) {
       const { processes } = this.#cluster;

@@ -18,7 +18,7 @@ export type EventFault =
   | 'a fenced release that stops a node'
   | 'a position that is not waited for';
 
-/** What decides about events at one process, with a fault. */
+/** Returns the writes that decide about events at one process, with a fault. */
 export function faultyWrites(
   fault: EventFault | undefined,
 ): ((options: EventWritesOptions) => EventWrites) | undefined {
@@ -70,7 +70,7 @@ class UnjudgedReleases extends EventWrites {
 
 type Written = Pick<Administration, 'journal' | 'write' | 'tick'>;
 
-/** What the inbox of one process writes with, with a fault. */
+/** Returns the administration with which the inbox of one process writes, with a fault. */
 export function faultyAdministration(administration: Administration, fault: EventFault | undefined): Written {
   const { journal } = administration;
   let newest = journal.events.ends().newest;

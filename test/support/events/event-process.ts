@@ -20,7 +20,7 @@ import { type EventFault, faultyAdministration, faultyWrites } from './event-fau
 
 const SETTINGS = new LiveSettings();
 
-/** What survives a process. */
+/** State that survives a process. */
 export class EventDisk {
   readonly journal: MemoryJournal;
   /** Completes a commit at a moment of the simulation; set by the process that runs. */
@@ -42,13 +42,13 @@ interface EventProcessOptions {
   readonly polled?: Readonly<Record<string, PolledModule>>;
   /** 0 to 1, for the poller. */
   readonly random?: () => number;
-  /** What else the process has: kinds of actors, their ports, and work that begins once it serves. */
+  /** Further kinds of actors of the process, their ports, and work that begins once it serves. */
   readonly kinds?: readonly AnyKind[];
   readonly webhooks?: WebhookPort;
   readonly onOpened?: (opened: OpenedEvents, cluster: ClusterNode) => void;
 }
 
-/** What a process has once it serves. */
+/** Parts of a process once it serves. */
 export interface OpenedEvents {
   readonly system: RunningSystem;
   readonly log: JournalEventLog;

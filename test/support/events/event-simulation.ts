@@ -46,7 +46,7 @@ class EventSimulation {
   /** All events that were ever sent, by identity, and those whose sender was told that they are taken. */
   readonly #sent = new Map<string, IncomingEvent>();
   readonly #acknowledged = new Set<string>();
-  /** What the reader saw, by place. */
+  /** Events that the reader saw, by place. */
   readonly #seen: StoredEvent[] = [];
   #missed = 0;
   #ticks = 0;
@@ -208,7 +208,7 @@ class EventSimulation {
     this.#look();
   }
 
-  /** What stands on disk: each event once, everything acknowledged, and the places that the reader knows. */
+  /** Checks the events on disk: each once, everything acknowledged, and the places that the reader knows. */
   #checkDisk(): string | undefined {
     const { events } = this.#journal;
     const log = events.page(0, 1_000_000);

@@ -66,7 +66,7 @@ export class StreamClients {
     }));
   }
 
-  /** To be called after every step of the simulation. */
+  /** Must be called after every step of the simulation. */
   step(): void {
     for (const client of this.#clients) {
       this.#read(client);

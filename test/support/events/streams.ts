@@ -138,7 +138,7 @@ export class FakeSocket implements OutgoingBody {
   largestBytes = 0;
   #roomBytes: number;
   #waiting = false;
-  /** What was accepted and has not left. */
+  /** Text that was accepted and has not left. */
   #kept = '';
 
   constructor(source: OutgoingSource, roomBytes: number, lastEventId = '') {

@@ -27,7 +27,7 @@ const STEPS = 40;
 /** Let through in a row, and milliseconds passed in one step, at most. */
 const LET_THROUGH_MAX = 8;
 const PASS_MAX_MS = 400;
-/** Until the epilogue. */
+/** Share of answers that are lost, until the epilogue. */
 const LOST_ANSWERS = 0.1;
 const ROUND_MS = 5_000;
 /** A delivery that failed four times waits for five minutes and more. */
@@ -50,7 +50,7 @@ interface WebhookClusterOptions {
 
 type Process = SimulatedProcess<EventProcess>;
 
-/** What the receiver of an application has got. */
+/** Deliveries that the receiver of an application has got. */
 interface Receiver {
   /** Bytes by id. */
   readonly bodies: Map<string, string>;
@@ -187,7 +187,7 @@ class WebhookHistory {
     receiver.numbers.push(...numbersOf(body));
   }
 
-  /** As the node says that has applied most. */
+  /** True if the node is a member by the process that has applied most. */
   #isMember(node: number): boolean {
     const replicas = this.#cluster.processes.map(({ app: each }) => each.cluster.replica);
     const [first] = replicas.toSorted((one, other) => other.position - one.position);

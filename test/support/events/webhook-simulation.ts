@@ -14,7 +14,7 @@ const APPS = [
 ] as const;
 const urlOf = (appId: string) => `https://hook${appId}.example/`;
 
-/** What is broken, or undefined. */
+/** Returns the broken promise, or undefined. */
 export async function simulateWebhooks(seed: number, fault?: RigFault): Promise<string | undefined> {
   const chance = seededNumbers(seed);
   const rig = await createRig({ seed, ...(fault === undefined ? {} : { fault }) });

@@ -100,7 +100,7 @@ export class MemoryEventLog implements EventLog {
   }
 }
 
-/** Of an attempt that may last. */
+/** Lease of an attempt that may last. */
 export const unbounded = (): OutgoingDelivery['leased'] => ({
   signal: new AbortController().signal,
   mayBegin: () => true,
@@ -113,7 +113,7 @@ export type Answer = number | Partial<AttemptResult> | 'never';
 /** Receivers: what they got, and what they say. */
 export class TestReceivers implements WebhookSender {
   readonly got: OutgoingDelivery[] = [];
-  /** What was taken with 2xx. */
+  /** Deliveries that were taken with 2xx. */
   readonly taken: OutgoingDelivery[] = [];
   answer: (delivery: OutgoingDelivery) => Answer | Promise<Answer> = () => 200;
   inFlight = 0;
@@ -170,7 +170,7 @@ export interface Rig {
   readonly notices: WebhookNotice[];
   /** Bugs that the dispatcher has reported. */
   readonly faults: unknown[];
-  /** What the attempts left in the log. */
+  /** Attempts in the log. */
   readonly attempts: LoggedAttempt[];
   /** Applications that are quarantined. */
   readonly quarantined: Set<string>;
@@ -225,7 +225,7 @@ function guarded(system: TestActors['system'], quarantined: ReadonlySet<string>)
   });
 }
 
-/** As of a receiver that took it. */
+/** Result of a receiver that took it. */
 const UNSENT: AttemptResult = {
   status: 200,
   failure: null,

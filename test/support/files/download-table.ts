@@ -8,7 +8,7 @@ export interface TableRow {
   /** Lower-case names. `{E}`, `{L}`, `{L+1}` and `{L-1}` are filled in. */
   readonly headers: Readonly<Record<string, string>>;
   readonly status: number;
-  /** Of each part that comes, in order; of a 416 `*`. */
+  /** Range of each part that comes, in order; `*` for a 416. */
   readonly ranges?: readonly string[];
   /** The empty file instead of the ten bytes. */
   readonly empty?: true;

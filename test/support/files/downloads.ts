@@ -38,7 +38,7 @@ export const SIGNED_APP_BEARER = 'signed-app';
 export const READER_ID = '1842001';
 export const OWNER_ID = '77';
 export const SENT_MS = Date.parse('2026-01-02T03:04:05.678Z');
-/** What answers say of a file that was sent then. */
+/** Time in answers for a file that was sent then. */
 export const MODIFIED_MS = SENT_MS - 2_000;
 
 const AGENT = sessionOf('McpVerified', READER_ID);
@@ -67,7 +67,7 @@ export interface DownloadFixture {
   readonly buffers: SendBuffers;
   readonly fileCache: FileMetadataCache;
   readonly downloads: Downloads;
-  /** What the chat module answers; a failure to refuse. */
+  /** Answers of the chat module; a failure to refuse. */
   readonly chat: Map<string, ChatFile>;
   /** Files that the reader may not see. */
   readonly closed: Set<string>;
@@ -91,7 +91,7 @@ export interface DownloadFixtureOptions {
   readonly storage?: (inner: FileStorage) => FileStorage;
   /** Awaited before every answer of the chat module. */
   readonly held?: () => Promise<void>;
-  /** What the limiter answers for every session. */
+  /** Answer of the limiter for every session. */
   readonly quotaResult?: QuotaResult;
   /** Requests come by a proxy that sends files itself, when its address is one of these. */
   readonly proxies?: readonly string[];

@@ -93,7 +93,7 @@ export class FakeDisk implements FilePort {
   isDurable = false;
   readonly parts = new Map<string, Buffer>();
   readonly files = new Map<string, Buffer>();
-  /** Who holds room. */
+  /** Holders of room. */
   readonly held = new Set<string>();
   hasRoom = true;
   mode: Mode = 'ok';
@@ -102,7 +102,7 @@ export class FakeDisk implements FilePort {
   /** The publish is not done in time; with `true` it was done all the same. */
   late: boolean | undefined;
 
-  /** What a stream writes. */
+  /** Writes like a stream. */
   write(fileId: string, positionBytes: number, bytes: Uint8Array): void {
     const before = this.parts.get(fileId) ?? Buffer.alloc(0);
     const after = Buffer.alloc(Math.max(before.length, positionBytes + bytes.length));
@@ -111,7 +111,7 @@ export class FakeDisk implements FilePort {
     this.parts.set(fileId, after);
   }
 
-  /** What a stream does that begins before the end of the part. */
+  /** Cuts the part like a stream that begins before its end. */
   truncate(fileId: string, sizeBytes: number): void {
     this.parts.set(fileId, (this.parts.get(fileId) ?? Buffer.alloc(0)).subarray(0, sizeBytes));
   }

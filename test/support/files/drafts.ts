@@ -61,7 +61,7 @@ export interface DraftFixture {
   readonly codes: FileCodes;
   readonly uploads: DraftUploads;
   readonly receiver: BodyReceiver;
-  /** What the operator was told of the storage. */
+  /** Faults of the storage that the operator was notified of. */
   readonly faults: string[];
   /** A draft of the person; its file id. */
   create(query?: Readonly<Record<string, string>>): Promise<string>;
@@ -78,7 +78,7 @@ export interface DraftFixtureOptions {
   readonly storage?: (inner: FileStorage) => FileStorage;
   readonly freeBytes?: number;
   readonly workers?: WorkerPort;
-  /** Of bytes that arrive before a body is accepted. */
+  /** Bounds of bytes that arrive before a body is accepted. */
   readonly prebuffer?: { readonly memoryBytesMax: number; readonly fileBytesMax: number };
 }
 

@@ -11,7 +11,7 @@ export class FakeBody implements PrebufferableBody {
   paused = false;
   discarded = false;
   invited = false;
-  /** How often the client was asked to wait. */
+  /** Times that the client was asked to wait. */
   pauses = 0;
   onResume: (() => void) | undefined;
 
@@ -53,7 +53,7 @@ export class FakeBody implements PrebufferableBody {
     this.discarded = true;
   }
 
-  /** As the front does it: memory that is no longer the sink's once the call is over. */
+  /** Sends like the front: memory that is no longer the sink's once the call is over. */
   send(bytes: Uint8Array): void {
     if (this.discarded) return;
     const lent = Uint8Array.from(bytes);

@@ -46,7 +46,7 @@ const oracle = new SignatureV4({
   applyChecksum: false,
 });
 
-/** What is wrong with the signature of a request, or of a link. */
+/** Says what is wrong with the signature of a request, or of a link. */
 export async function signatureFault(request: S3Request): Promise<string | undefined> {
   const isLink = request.query.has('X-Amz-Signature');
   const given = isLink ? (request.query.get('X-Amz-Signature') ?? '') : (request.headers.authorization ?? '');

@@ -33,7 +33,7 @@ export class UploadWorld {
   readonly published = new Map<string, number>();
   /** Chunk to checksum, by published file. A late writer of a part that was published itself has the same map. */
   readonly bytes = new Map<string, Map<number, number>>();
-  /** What the chat module has of a complete file. */
+  /** Facts of the chat module about a complete file. */
   readonly completed = new Map<string, { readonly crc32: number; readonly sizeBytes: number }>();
   readonly messages = new Map<string, Message>();
   readonly reserved = new Map<string, number>();
@@ -163,7 +163,7 @@ export class UploadWorld {
     for (const written of [this.parts, this.tables]) written.get(name)?.set(chunkNumber, crc32);
   }
 
-  /** What is there besides complete files with their messages; nothing when all is well. */
+  /** Returns everything that is there besides complete files with their messages; nothing when all is well. */
   faults(): string[] {
     const faults: string[] = [];
     for (const name of this.parts.keys()) faults.push(`part ${name}`);
@@ -231,9 +231,9 @@ export interface UploadActors {
   /** Chunks that `upload_status` names. */
   missing(userId: string, file: SampleFile): Promise<readonly number[]>;
   slots(): Promise<readonly UploadSlot[]>;
-  /** What a start does with parts that belong to nothing. */
+  /** Sweeps like a start: parts that belong to nothing are removed. */
   sweep(): Promise<void>;
-  /** What a start does for every upload that is open, after an unclean stop. */
+  /** Checks like a start every upload that is open, after an unclean stop. */
   check(userId: string, uploadKey: string): Promise<unknown>;
 }
 

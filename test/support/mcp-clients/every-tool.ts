@@ -85,7 +85,7 @@ async function moveMoney(t: Test, client: Client, receiver: Client, toUserId: st
 
 export interface ToolUser {
   readonly person: Person;
-  /** Of a McpVerified session. */
+  /** Bearer of a McpVerified session. */
   readonly bearer: string;
 }
 

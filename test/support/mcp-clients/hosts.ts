@@ -21,7 +21,7 @@ interface Tokens {
   readonly scope?: string;
 }
 
-/** What a host keeps between its runs. */
+/** Data that a host keeps between its runs. */
 export class HostMemory {
   readonly redirectUrl = CALLBACK;
   readonly clientMetadata = {
@@ -33,7 +33,7 @@ export class HostMemory {
   };
   readonly saved: Tokens[] = [];
   readonly #kept: { client?: { client_id: string }; verifier?: string; tokens?: Tokens | undefined } = {};
-  /** Where the host sent the browser. */
+  /** Address to which the host sent the browser. */
   asked: URL | undefined;
   registrations = 0;
 

@@ -2,7 +2,7 @@
 import { startBrowser } from '../../../kit/browser.ts';
 import { shared } from '../shared.ts';
 
-/** What a page waits for has no clock but this one, at which the failure names it. It ends before its suite would. */
+/** Waiting on a page has no clock but this one, at which the failure names it. It ends before its suite would. */
 export const PAGE_WAIT_MS = 300_000;
 
 /** Rejects with the reason when there is none, or none that runs. */

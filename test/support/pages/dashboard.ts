@@ -54,7 +54,7 @@ export class ShownDashboard {
     this.#page = page;
   }
 
-  /** Of a page that shows the dashboard. */
+  /** Keeps the samples of a page that shows the dashboard. */
   static async keep(page: Page): Promise<ShownDashboard> {
     await page.evaluate(KEEP);
     return new ShownDashboard(page);
@@ -97,7 +97,7 @@ export class ShownDashboard {
   }
 }
 
-/** What a line that shows a rate has counted over these looks. */
+/** Returns the count of a line that shows a rate, over these looks. */
 export function countedBy(looks: readonly ShownSample[], name: string): number {
   return Math.round(looks.reduce((sum, { lines, seconds }) => sum + (lines[name] ?? 0) * seconds, 0));
 }

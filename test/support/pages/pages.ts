@@ -30,7 +30,9 @@ export interface PageOptions {
 /** CSS pixels of a phone that is held upright. */
 const PHONE = { width: 390, height: 844 };
 
-/** What scrolls sideways, in the browser: of the page and its tables, the elements that reach furthest. */
+/**
+ * Script that finds sideways scrolling in the browser: of the page and its tables, the elements that reach furthest.
+ */
 const STICKS_OUT = `(() => {
   const scrollers = [document.documentElement, ...document.querySelectorAll('.scroll')];
   return scrollers.filter((each) => each.scrollWidth > each.clientWidth).map((each) => {

@@ -27,11 +27,11 @@ export async function fits(page: Page, widthPixels: number): Promise<boolean> {
 }
 
 export interface SearchedList {
-  /** Of the route under `/ProxyAdmin/api/`. */
+  /** Path of the route under `/ProxyAdmin/api/`. */
   readonly route: string;
   /** The query of the next page, which an empty one links to. */
   readonly next: string;
-  /** What an empty page with a next one says. */
+  /** Text of an empty page with a next one. */
   readonly bound: string;
   /** The name of the button for the next page. */
   readonly goOn: string;

@@ -16,7 +16,7 @@ function documentedScript(): string {
   return script;
 }
 
-/** What the browser refuses comes back as `{thrown}`. */
+/** A refusal of the browser comes back as `{thrown}`. */
 const ATTEMPT = `
 const attempt = async (act) => {
   try { return await act(); } catch (error) { return { thrown: error.name }; }
@@ -54,7 +54,7 @@ export const U2F: AuthenticatorOptions = {
   isUserVerified: false,
 };
 
-/** What the page asks the browser for beside the gateway's options, or in their place. */
+/** Options that the page gives the browser beside the gateway's, or in their place. */
 export interface LoginWay {
   readonly credentialIds?: readonly string[];
   readonly mediation?: 'conditional';

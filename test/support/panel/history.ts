@@ -16,7 +16,7 @@ export const noTroubles = async (): Promise<NodeTroubles> => ({
 export interface TestHistory {
   readonly history: History;
   readonly metrics: Metrics;
-  /** What the next looks read besides requests and calls. */
+  /** Readings of the next looks besides requests and calls. */
   readings: Partial<MetricReadings>;
   loopDelayMs: number;
   /** Runs the timer that waits, which says for how long. */

@@ -132,7 +132,7 @@ function within(files: ReadonlyMap<string, Buffer>, folder: string): Map<string,
   return new Map(own.map(([path, bytes]) => [basename(path), bytes]));
 }
 
-/** What the program wrote to its standard output. */
+/** Returns the output of the program at this moment. */
 export function printedBy({ call }: Moment): string {
   return call.name === 'write' && call.args.startsWith('1,') ? String(stringsOf(call)[0]) : '';
 }
@@ -171,7 +171,7 @@ class Reader {
   readonly #scratch = mkdtempSync(join(tmpdir(), 'gatehouse-cut-'));
   #child: ChildProcessByStdio<Writable, Readable, Readable> | undefined;
   #lines: AsyncIterator<string> | undefined;
-  /** What the present child has complained about. */
+  /** Complaints of the present child. */
   #complaints = '';
 
   async read(files: ReadonlyMap<string, Buffer>, random: () => number): Promise<Reading> {

@@ -28,7 +28,7 @@ interface Naming extends Write {
   apply(names: Map<string, Inode | 'folder'>): void;
 }
 
-/** What is done when the call has ended, and has not failed. */
+/** Called when the call has ended, and has not failed. */
 type Ending = (result: number) => void;
 
 export interface DiskOptions {
@@ -71,12 +71,12 @@ export class TracedDisk {
     if (call.result >= 0) ending(call.result);
   }
 
-  /** What a kill of the program at this moment leaves. */
+  /** Returns the files that a kill of the program at this moment leaves. */
   whole(): Map<string, Buffer> {
     return this.#files(this.#names, (inode) => inode.whole());
   }
 
-  /** What may be found when the power comes back; `random` gives numbers from 0 to 1. */
+  /** Returns files that may be found when the power comes back; `random` gives numbers from 0 to 1. */
   afterCut(random: () => number): Map<string, Buffer> {
     const names = new Map(this.#durable);
     const kept = random();

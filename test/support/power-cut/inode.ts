@@ -32,7 +32,7 @@ export class Inode {
   #sizes: Size[] = [];
   #isCut = false;
 
-  /** As every process sees it. */
+  /** Size as every process sees it. */
   get sizeBytes(): number {
     return this.#sizes.at(-1)?.bytes ?? this.#durableBytes;
   }
@@ -85,12 +85,12 @@ export class Inode {
     }
   }
 
-  /** As the processes see it now: what a kill leaves. */
+  /** Returns the bytes as the processes see them now: a kill leaves them. */
   whole(): Buffer {
     return this.#image(this.sizeBytes, (versions) => versions.at(-1));
   }
 
-  /** As it may be found after a power cut; `random` gives numbers from 0 to 1. */
+  /** Returns bytes that may be found after a power cut; `random` gives numbers from 0 to 1. */
   afterCut(random: () => number): Buffer {
     const dice = random();
     // A third each: all that is not synced is gone, most of it is, or each sector as it happens.

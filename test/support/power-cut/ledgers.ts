@@ -29,7 +29,7 @@ export type Ledgers = Record<string, LedgerState>;
 
 export interface Contents {
   readonly states: Ledgers;
-  /** What a turn would have to be half there for. */
+  /** Signs of a turn that is only half there. */
   readonly faults: readonly string[];
 }
 

@@ -26,7 +26,7 @@ export interface UploadCuts {
   readonly seed: number;
   /** `kill`: all that was written is there. `power`: what was synced is, and any part of the rest. */
   readonly how: 'kill' | 'power';
-  /** What the disk does to a file besides. */
+  /** Planted fault: changes the bytes of a file on the disk. */
   readonly plant?: (path: string, bytes: Buffer) => Buffer;
   readonly syncsNothing?: boolean;
 }

@@ -23,7 +23,7 @@ import { inlineWorkers } from '../account.ts';
 import { wholeBody } from '../files/incoming-body.ts';
 import { SampleFile } from '../files/upload-world.ts';
 
-/** Of the journal: so small that the file grows while uploads are written. */
+/** Bytes by which the journal grows: so few that the file grows while uploads are written. */
 const STEP_BYTES = 128 * 1024;
 /** One user for each; the last chunks are short. */
 export const UPLOADS: readonly (readonly [userId: string, file: SampleFile])[] = [3, 1, 4, 2, 3, 2].map(
@@ -109,7 +109,7 @@ export async function openUploads(folder: string): Promise<OpenUploads> {
   };
 }
 
-/** What the program had answered. */
+/** Answers of the program before the cut. */
 export interface Promised {
   readonly opened: ReadonlySet<string>;
   /** User and chunk number. */
@@ -118,8 +118,8 @@ export interface Promised {
 }
 
 /**
- * What is wrong with what a cut or a kill left, once every upload is continued as its client would. `keepsChunks`: a
- * kill, which takes no chunk that was answered.
+ * Returns the faults after a cut or a kill, once every upload is continued as its client would. `keepsChunks`: a kill,
+ * which takes no chunk that was answered.
  */
 export async function faultsOf(folder: string, promised: Promised, keepsChunks: boolean): Promise<string[]> {
   const faults: string[] = [];

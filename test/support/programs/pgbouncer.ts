@@ -7,7 +7,7 @@ import { owner } from '../../../kit/cluster/postgres.ts';
 import { pickPort, untilListening } from '../../../kit/free-port.ts';
 import { temporaryFolder } from '../files/file-storage.ts';
 
-/** What follows `pool_mode`. */
+/** Value of `pool_mode`. */
 type PoolMode = 'session' | 'transaction' | 'statement';
 
 /** The address of the database `url`, a `socket:` one, through a pool of so many sessions. It ends with the test. */

@@ -1,4 +1,4 @@
-/** What of the tools of tests is missing here, which skipped tests are refused, and programs that are waited for. */
+/** Tools of tests that are missing here, skipped tests that are refused, and programs that are waited for. */
 import t from 'tap';
 import { outputOf, runSync } from '../../../kit/run-sync.ts';
 import { AT_FULL_DEPTH, isHere, lacking, readTools, refusedSkips, TOOLS } from './tools.ts';

@@ -8,7 +8,7 @@ export interface Tool {
   /** For a shell. */
   readonly question: string;
   readonly debianPackage: string;
-  /** Why a machine may lack it; empty: it may not. */
+  /** The reason why a machine may lack it; empty: it may not. */
   readonly reason: string;
 }
 
@@ -18,7 +18,7 @@ export interface Skip {
 }
 
 const NOT_INSTALLED = 127;
-/** Of tests that a quick run leaves out. */
+/** Reason of tests that a quick run leaves out. */
 export const AT_FULL_DEPTH = 'runs in the gate and at full depth';
 export const TOOLS = readTools(readFileSync('.ci/tools', 'utf8'));
 
@@ -34,7 +34,9 @@ export function readTools(text: string): Tool[] {
   });
 }
 
-/** Why tests of these tools are skipped; false when all are here. Throws when one is installed and does not work. */
+/**
+ * Says why tests of these tools are skipped; false when all are here. Throws when one is installed and does not work.
+ */
 export function lacking(...names: readonly string[]): string | false {
   for (const name of names) {
     const tool = TOOLS.find((each) => each.name === name);

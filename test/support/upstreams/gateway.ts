@@ -18,7 +18,7 @@ interface LoggedLine {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Of people without credentials. */
+/** Tokens of people without credentials. */
 export const NO_TOKENS: CallTokens = {
   connectedMs: () => undefined,
   find() {

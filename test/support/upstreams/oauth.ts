@@ -31,7 +31,7 @@ export interface OAuthUpstream extends UpstreamFixture {
   expiresInSeconds: number;
   /** Answers a refresh in place of the rotation. */
   onRefresh: ((answer: () => void, response: http.ServerResponse) => void) | undefined;
-  /** What a browser does there: the person allows it. Resolves with the address it goes back to. */
+  /** Acts as the browser there: the person allows it. Resolves with the address it goes back to. */
   allow(address: string, account: string): URL;
   /** All access tokens are over. */
   expireTokens(): void;

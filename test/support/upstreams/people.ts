@@ -35,7 +35,7 @@ export function ask(
   return request(`${url}/auth/v1/upstreams${path}`, body === undefined ? { headers } : { headers, body });
 }
 
-/** Where the browser goes. */
+/** Returns the address to which the browser goes. */
 export async function beginLogin(url: string, person: Connecting, server: string): Promise<string> {
   const answer = expectOk('connect', await ask(url, person, '/connect', { server }));
   return String(answer.json['result']?.['redirect']);

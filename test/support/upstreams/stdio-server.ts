@@ -116,7 +116,7 @@ const calls: Record<string, (message: Message, line: string) => void> = {
     process.stderr.write('', () => respond(id, text('said')));
   },
 };
-/** Of requests of its own. */
+/** Callbacks of its own requests. */
 const waiting: ((line: string) => void)[] = [];
 
 const answers: Record<string, (message: Message, line: string) => void> = {

@@ -23,7 +23,7 @@ import { lacking } from '../../../support/programs/tools.ts';
 
 const TURNS = 600;
 const CUTS = 300;
-/** Of these a planted fault must show in one: at every depth the same. */
+/** Cuts among which a planted fault must show in one: at every depth the same. */
 const FAULT_CUTS = 40;
 const FAULT_SEED = 1;
 

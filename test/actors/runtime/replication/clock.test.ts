@@ -11,7 +11,7 @@ import { LEASE_MS, TestCluster, type TestNode } from '../../../support/actors/lo
 const SECONDS = 1_000;
 const HOUR = 3_600 * SECONDS;
 
-/** What a node reads whose clock is so far behind that of the database; others: offsets of the members. */
+/** Renewals of a node whose clock is so far behind that of the database; others: offsets of the members. */
 function readings(offsetMs: number, others: readonly (number | undefined)[], errorMs = 0) {
   let renewals = 0;
   return (): Renewed => {
@@ -31,7 +31,7 @@ function readings(offsetMs: number, others: readonly (number | undefined)[], err
 
 const moment = (wallMs = 0) => ({ wallMs, monotonicMs: 0 });
 
-/** What is found in so many renewals, each finding once in its place. `wallMs`: the wall clock has stepped by it. */
+/** Verdicts in so many renewals, each in its place. `wallMs`: the wall clock has stepped by it. */
 function verdicts(read: () => Renewed, renewals = 10, wallMs = 0): ClockVerdict[] {
   const check = new ClockCheck();
   check.judge(readings(0, [0])(), moment());
@@ -41,7 +41,7 @@ function verdicts(read: () => Renewed, renewals = 10, wallMs = 0): ClockVerdict[
   return found;
 }
 
-/** Whether a node leaves in so many renewals. */
+/** True if a node leaves in so many renewals. */
 const leaves = (...of: Parameters<typeof verdicts>) => verdicts(...of).at(-1) === 'wrong';
 
 t.test(

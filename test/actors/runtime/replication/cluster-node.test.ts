@@ -90,7 +90,7 @@ interface TwoNodes {
   readonly cluster: TestCluster;
   readonly a: TestMember;
   readonly b: TestMember;
-  /** Of actors that they own. */
+  /** Ids of actors that they own. */
   readonly idA: string;
   readonly idB: string;
 }

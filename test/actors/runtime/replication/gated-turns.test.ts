@@ -1,4 +1,7 @@
-/** Which actors answer at once after a takeover, and which wait until every node has applied their last gated turn. */
+/**
+ * Actors after a takeover: those that answer at once, and those that wait until every node has applied their last gated
+ * turn.
+ */
 import t from 'tap';
 import { GatedTurns } from '../../../../src/actors/runtime/replication/gated-turns.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Whether nodes share a folder of files, over folders in memory with clocks that the test moves: three nodes as the table
- * of nodes tells them to each other.
+ * Proof that nodes share a folder of files, over folders in memory with clocks that the test moves: three nodes as the
+ * table of nodes tells them to each other.
  */
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

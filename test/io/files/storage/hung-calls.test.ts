@@ -1,4 +1,4 @@
-/** What a storage promises while calls of its disk do not settle. */
+/** Promises of a storage while calls of its disk do not settle. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';

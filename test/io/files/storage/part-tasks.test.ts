@@ -1,4 +1,4 @@
-/** What a storage makes of the results of worker tasks that make and publish parts. */
+/** Handling of the results of worker tasks that make and publish parts. */
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';

@@ -12,7 +12,7 @@ import { lacking } from '../../../support/programs/tools.ts';
 
 const FILES = 60;
 const CUTS = 3_000;
-/** Of these a planted fault must show in one: at every depth the same. */
+/** Cuts among which a planted fault must show in one: at every depth the same. */
 const FAULT_CUTS = 200;
 const FAULT_SEED = 1;
 

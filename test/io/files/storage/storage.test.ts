@@ -101,7 +101,7 @@ async function writeSegments(storage: FileStorage): Promise<readonly FileSegment
   ];
 }
 
-/** What every storage does, by what it is called in the list of tests. */
+/** Promises of every storage, by their names in the list of tests. */
 const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
   // covers C2
   'segments are joined, and neither a late writer nor a repeat changes the file': async (t, setting) => {
@@ -425,7 +425,10 @@ const EXCEPTIONS: readonly {
   readonly promise: string;
   readonly reason: string;
   readonly bytes: Buffer;
-  /** Of a server that sends nothing; a request that takes longer for another reason fails the publication as well. */
+  /**
+   * Time without progress for a server that sends nothing; a request that takes longer for another reason fails the
+   * publication as well.
+   */
   readonly stalledMs?: number;
 }[] = [
   {

@@ -11,7 +11,7 @@ import { cutUploads, type TracedUploads, traceUploads } from '../../../support/p
 import { lacking } from '../../../support/programs/tools.ts';
 
 const CUTS = 100;
-/** Of these a planted fault must show in one: at every depth the same. */
+/** Cuts among which a planted fault must show in one: at every depth the same. */
 const FAULT_CUTS = 25;
 const FAULT_SEED = 1;
 const PAGE_BYTES = 4096;

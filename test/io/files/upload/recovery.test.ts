@@ -1,4 +1,4 @@
-/** What a start does with open uploads: of one machine all, of a node its own. */
+/** Handling of open uploads at a start: on one machine all, on a node its own. */
 import t from 'tap';
 import type { SweepScope, WantedFiles } from '../../../../src/io/files/storage/port.ts';
 import { recoverUploads } from '../../../../src/io/files/upload/recovery.ts';

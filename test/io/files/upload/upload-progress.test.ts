@@ -1,4 +1,7 @@
-/** What a crash may cost a running upload: bytes that were received and are not saved, while saves take as long as they like. */
+/**
+ * Largest loss of a running upload by a crash: bytes that were received and are not saved, while saves take as long as
+ * they like.
+ */
 import { randomBytes } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import fc from 'fast-check';
@@ -16,7 +19,7 @@ import { contentOf, GatedWorkers, newLease, settle } from '../../../support/file
 import { FakeBody } from '../../../support/files/incoming-body.ts';
 
 const MIB = 1024 * 1024;
-/** Of uWS. With the receive buffer that the program sets, two more may follow after a pause. */
+/** Bytes of one read of uWS. With the receive buffer that the program sets, two more may follow after a pause. */
 const READ_BYTES = 512 * 1024;
 const AFTER_PAUSE_BYTES = 2 * READ_BYTES;
 const BODY = randomBytes(20 * MIB);

@@ -97,7 +97,10 @@ async function portOf(uws: Uws, app: ReturnType<Uws['App']>): Promise<number> {
   });
 }
 
-/** What the parser gives of a chunked body with this end: sizes of its pieces, and whether it is complete. */
+/**
+ * Returns the output of the parser for a chunked body with this end: sizes of its pieces, and `whole` when it is
+ * complete.
+ */
 async function piecesOf(uws: Uws, end: string): Promise<(number | 'whole')[]> {
   const pieces: (number | 'whole')[] = [];
   const app = uws.App();
