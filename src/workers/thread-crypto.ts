@@ -15,7 +15,7 @@ const HASHES: ReadonlyMap<string, string> = new Map([
   ['SHA-384', 'sha384'],
   ['SHA-512', 'sha512'],
 ]);
-/** What is verified here. Anything else that an attestation may bring goes to Node's WebCrypto. */
+/** Algorithms that are verified here. Anything else that an attestation may bring goes to Node's WebCrypto. */
 const ALGORITHMS: ReadonlySet<string> = new Set(['ECDSA', 'RSASSA-PKCS1-v1_5', 'Ed25519']);
 
 /** RSA-4096 has 730 as text. An attestation may be signed by a longer key, which is not kept. */
@@ -37,13 +37,13 @@ class ImportedKey {
 
 const cachedKeys = new KeyCache();
 
-/** As `subtle.digest`. */
+/** Digests like `subtle.digest`. */
 async function digest(name: string, data: Uint8Array): Promise<ArrayBuffer> {
   const hash = createHash(hashNamed(name)).update(data).digest();
   return Uint8Array.from(hash).buffer;
 }
 
-/** As `subtle.importKey`: rejects for what is no key. */
+/** Imports like `subtle.importKey`: rejects for what is no key. */
 async function importKey(
   format: 'jwk',
   jwk: JsonWebKey,
@@ -58,7 +58,7 @@ async function importKey(
   return new ImportedKey(key, name, algorithm);
 }
 
-/** As `subtle.verify`: false for a signature of another length too. */
+/** Verifies like `subtle.verify`: false for a signature of another length too. */
 async function verifySignature(
   algorithm: Algorithm,
   imported: Key,

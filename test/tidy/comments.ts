@@ -14,7 +14,8 @@ const CLAUSE_STARTS = new RegExp(`^(?:${BEFORE_A_CLAUSE.join('|')})\\b`);
 const MAIN_CLAUSE = /, (?!(?:in )?(?:Unix )?(?:milli|micro)?seconds\b)\S+ \S/i;
 
 /** Texts whose comments are checked. */
-export const CHECKED = /^(?:src|kit|test(?!\/tidy)|bench|tools|packages|examples)\/.*\.(?:ts|cts|js|mjs|css)$/;
+export const CHECKED =
+  /^(?:src|kit|test(?!\/tidy)|bench|tools|packages|examples)\/.*\.(?:ts|cts|js|mjs|css)$/;
 
 /** `path:line: the comment begins with a fragment: "…"`. */
 export function fragmentFaults(sources: Sources): string[] {

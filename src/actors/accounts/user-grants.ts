@@ -142,7 +142,7 @@ export function openGrant(
   if (isRefusal(access)) return access;
   const gone = leaving(state);
   const gives = ({ grantId }: SessionRecord) => gone.some((grant) => grant.id === grantId);
-  // Sessions of grants that give way end once, so the opening must not see them.
+  // Sessions of evicted grants end once, so the opening must not see them.
   const rest = gone.length === 0 ? state : { ...state, sessions: state.sessions.filter((s) => !gives(s)) };
   const opening = openSession(
     rest,
@@ -176,7 +176,7 @@ export function openGrant(
   );
 }
 
-/** Those that give way to one more: the ones used longest ago, as far as uses are written (once a minute). */
+/** Grants evicted for one more: those used longest ago, as far as uses are written (once a minute). */
 function leaving({ hostGrants, sessions }: UserState): readonly HostGrant[] {
   const over = hostGrants.length + 1 - GRANTS_MAX;
   if (over <= 0) return [];

@@ -14,7 +14,7 @@ export interface AppSettled {
   readonly reply: SettledApp | RemovedApp;
 }
 
-/** From an application: sessions that came in by an opening or an explicit key are over. */
+/** From an application: sessions that app access or an explicit key opened are over. */
 export interface AppClosed {
   readonly type: 'appClosed';
   readonly appId: string;

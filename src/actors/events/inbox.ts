@@ -275,7 +275,7 @@ export class EventInbox {
   }
 }
 
-/** May so many more wait? The bytes of what comes are not known yet: what is there decides. */
+/** True if there is room for `more` events. Their bytes are not known yet, so the bytes that wait now decide. */
 function hasRoom(load: Load | undefined, more: number, share: number): boolean {
   const { events, sizeBytes } = load ?? { events: 0, sizeBytes: 0 };
   return events + more <= WAITING_MAX * share && sizeBytes <= WAITING_MAX_BYTES * share;

@@ -18,7 +18,7 @@ const FILE_NAME_BYTES_MAX = 255;
 const CRC32_VALUES = 2 ** 32;
 
 /**
- * Owner and id of a file, which name the place of its bytes. Owner and id are decimal int64, as `parseId` gives them.
+ * Names a file and the place of its bytes. Owner and id are decimal int64, as `parseId` gives them.
  */
 export interface FileKey {
   readonly owner: string;

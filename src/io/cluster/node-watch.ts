@@ -59,14 +59,14 @@ export class NodeWatch {
     for (const node of before) if (!now.includes(node)) log.write(hasLeft ? 'nodeLeft' : 'nodeOut', { node });
   }
 
-  /** Logs if this node answers from its copy of the state, when that changes. Before the first time that is no news. */
+  /** Logs when this node begins or ceases to answer from its copy of the state. Before it has begun there is no news. */
   serves(serves: boolean): void {
     if (serves === this.#serves) return;
     this.#serves = serves;
     this.#options.log.write(serves ? 'nodeServes' : 'nodeRefuses');
   }
 
-  /** Logs if the folder of files is that of the other nodes; `missing`: those whose markers are not in it. */
+  /** Logs the nodes whose markers are `missing` from the folder of files, and that the folder is shared again. */
   sharesFolder(isShared: boolean, missing: readonly number[]): void {
     const { log } = this.#options;
     const nodes = missing.map((node) => this.nameOf(node)).sort();

@@ -37,8 +37,9 @@ export class Checkpoint {
   }
 
   /**
-   * Checkpoint of one machine. Undefined before the first checkpoint. Never smaller than the stored one. A journal that
-   * nodes wrote has one for each partition instead: it is read from the beginning, cursors say what was delivered.
+   * Position of the checkpoint on one machine: undefined before the first one, never smaller than the stored one. A
+   * journal that nodes wrote has one for each partition instead: it is read from the beginning, and cursors say which
+   * events were delivered.
    */
   get position(): number | undefined {
     return this.#positionAt(META_KEY) ?? (this.#isFromNodes ? 0 : undefined);

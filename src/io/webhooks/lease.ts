@@ -15,8 +15,8 @@ export const ENDLESS: DeliveryLease = { leftMs: Number.POSITIVE_INFINITY };
 
 /** Milliseconds until a node repeats what it could not do without a lease, which may be back at any time. */
 export const NO_LEASE_MS = SECOND_MS;
-/** Longest time between two looks at a lease. */
-const LOOK_MS = SECOND_MS;
+/** Longest time between two checks of a lease. */
+const CHECK_INTERVAL_MS = SECOND_MS;
 
 /** The state of the delivery stays as it was: the owner that is known then repeats it with the same id and bytes. */
 export class LeaseOver extends GatewayError {
@@ -40,7 +40,7 @@ export class LeasedAttempts {
   readonly #owns: (appId: string) => boolean;
   readonly #timer: Schedule['timer'];
   readonly #underWay = new Map<AbortController, string>();
-  #cancelLook: (() => void) | undefined;
+  #cancelCheck: (() => void) | undefined;
   /** Attempts that ended with the right. */
   ended = 0;
 
@@ -73,7 +73,7 @@ export class LeasedAttempts {
   }
 
   stop(): void {
-    this.#cancelLook?.();
+    this.#cancelCheck?.();
   }
 
   #end(over: AbortController): void {
@@ -86,9 +86,9 @@ export class LeasedAttempts {
   }
 
   #watch(): void {
-    if (this.#cancelLook !== undefined || this.#lease === ENDLESS || this.#underWay.size === 0) return;
-    this.#cancelLook = this.#timer(Math.min(this.#lease.leftMs, LOOK_MS), () => {
-      this.#cancelLook = undefined;
+    if (this.#cancelCheck !== undefined || this.#lease === ENDLESS || this.#underWay.size === 0) return;
+    this.#cancelCheck = this.#timer(Math.min(this.#lease.leftMs, CHECK_INTERVAL_MS), () => {
+      this.#cancelCheck = undefined;
       this.look();
       this.#watch();
     });

@@ -61,7 +61,7 @@ export function createPayments(ledger: Ledger): SandboxModule {
 }
 
 /**
- * Returns the order that a code opens. That of a paid or expired order still does: its holder may read how it ended.
+ * Returns the order that a code opens. The code of a paid or expired order still opens it: its holder may read how it ended.
  */
 function resolve(payments: Payments, call: ModuleCall): object {
   const { id, expiresMs } = opened(payments.byCode, call);

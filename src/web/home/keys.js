@@ -71,7 +71,7 @@ function Key({ item, change, remove }) {
   </article>`;
 }
 
-/** Shows and changes if the key logs in to pages; the gateway wants a login of the last 15 minutes for a change. */
+/** Shows whether the key logs in to pages, and changes it; the gateway wants a login of the last 15 minutes for a change. */
 function BrowserLogin({ item, change }) {
   if (!item.browserLogin)
     return html`<${Act} done="The key may log in to browsers." run=${() => change(item, { browserLogin: true })}>Allow browser login<//>`;

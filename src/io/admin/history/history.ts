@@ -10,7 +10,7 @@ import { type HistoryReading, KEPT_SERIES, LATENCY_CLASSES } from './series.ts';
 import { isFailure, UsageMarks, type Used } from './usage.ts';
 import { HistoryWindow } from './window.ts';
 
-const LOOK_MS = 2 * SECOND_MS;
+const SAMPLE_MS = 2 * SECOND_MS;
 const FINE_STEPS = 150;
 const MINUTES = 24 * 60;
 
@@ -50,7 +50,7 @@ interface HistoryOptions {
 
 export class History {
   readonly #options: HistoryOptions;
-  readonly #fine = new HistoryWindow(LOOK_MS, FINE_STEPS);
+  readonly #fine = new HistoryWindow(SAMPLE_MS, FINE_STEPS);
   readonly #minutes = new HistoryWindow(MINUTE_MS, MINUTES);
   readonly #usage: UsageMarks;
   #sinceMs = 0;
@@ -69,7 +69,7 @@ export class History {
   open(): void {
     this.#sinceMs = this.#options.clock();
     this.#options.loopDelay.begin();
-    this.#look();
+    this.#sample();
   }
 
   close(): void {
@@ -101,7 +101,7 @@ export class History {
   }
 
   /** At the beginning of each step, whatever the one before has taken. */
-  #look(): void {
+  #sample(): void {
     const { clock, schedule } = this.#options;
     const nowMs = clock();
     const reading = this.#reading();
@@ -109,7 +109,7 @@ export class History {
     this.#fine.look(now, nowMs);
     this.#minutes.look(now, nowMs);
     this.#usage.look(nowMs);
-    this.#cancel = schedule.timer(LOOK_MS - (nowMs % LOOK_MS), () => this.#look());
+    this.#cancel = schedule.timer(SAMPLE_MS - (nowMs % SAMPLE_MS), () => this.#sample());
   }
 
   #reading(): HistoryReading {

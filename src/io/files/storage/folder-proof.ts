@@ -11,7 +11,7 @@ import type { Markers } from './marker-folder.ts';
 /** Milliseconds that a marker may be missing after its value was said. */
 export const MARKER_WAIT_MS = 5 * SECOND_MS;
 const RENEWED_MS = MINUTE_MS;
-const LOOK_MS = SECOND_MS;
+const CHECK_INTERVAL_MS = SECOND_MS;
 /** Markers of this node that are kept, with the one of before: others may not have heard of the newest yet. */
 const KEPT = 2;
 /** A value becomes a name: what the database says is judged. */
@@ -128,7 +128,7 @@ export class FolderProof {
   #turn(): void {
     this.#judge();
     void this.#work();
-    this.#cancel = this.#options.schedule.timer(LOOK_MS, () => this.#turn());
+    this.#cancel = this.#options.schedule.timer(CHECK_INTERVAL_MS, () => this.#turn());
   }
 
   /** One call after the other: a file system that hangs holds one thread. */

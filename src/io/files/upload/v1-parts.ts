@@ -175,7 +175,7 @@ export class PartUploads {
     if (body !== undefined) {
       const throttled = this.#throttled(part);
       try {
-        await readAway(body, throttled);
+        await discardBody(body, throttled);
         await throttled.paid();
       } finally {
         throttled.leave();
@@ -206,7 +206,7 @@ function shortPartError(sizeBytes: number): GatewayError {
 }
 
 /** Stops after more than a chunk; the answer discards the rest. */
-function readAway(body: IncomingBody, throttled: ThrottledStream): Promise<void> {
+function discardBody(body: IncomingBody, throttled: ThrottledStream): Promise<void> {
   return new Promise((resolve) => {
     let sizeBytes = 0;
     throttled.onClear = () => body.resume();

@@ -5,7 +5,7 @@ import type { IncomingHead } from '../exchange/request.ts';
 import { type HeaderList, Reply } from '../table/route.ts';
 import { checkOrigin } from './origin.ts';
 
-/** Time for which a browser may remember a preflight. Seconds. */
+/** Seconds for which a browser may remember a preflight. */
 const PREFLIGHT_SECONDS = 600;
 const ALLOW_HEADERS =
   'Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, X-MCP-Code, X-Device-Guid, pkey, Idempotency-Key, Range, If-Match, If-None-Match, If-Range, Upload-Complete, Upload-Offset, Upload-Length, Upload-Draft-Interop-Version, Content-Digest, Repr-Digest, Want-Repr-Digest, X-PublicKey, X-Timestamp, X-Signature, X-App-Id';

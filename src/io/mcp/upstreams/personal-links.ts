@@ -16,7 +16,7 @@ const LIST_MS = 5 * SECOND_MS;
 const SWEEP_MS = MINUTE_MS;
 /** A call waits so long for its person to log in: many clients and proxies give up after 60 s. */
 const LOGIN_MS = 45 * SECOND_MS;
-const LOOK_MS = SECOND_MS / 2;
+const CHECK_INTERVAL_MS = SECOND_MS / 2;
 /** Calls of one server that wait for a login, and those of one person. */
 const WAITING_MAX = 500;
 const WAITING_OF_ONE_MAX = 4;
@@ -86,19 +86,19 @@ export class PersonalLinks implements PersonalSessions {
         resolve(isConnected);
       };
       const giveUp = () => end(false);
-      const look = () => {
+      const check = () => {
         const foundMs = this.#connectedNow(userId);
         if (foundMs !== undefined && foundMs !== formerMs) end(true);
         else if (monotonicMs() >= endsMs) giveUp();
-        else stop = timer(LOOK_MS, look);
+        else stop = timer(CHECK_INTERVAL_MS, check);
       };
       this.#waiting.set(giveUp, userId);
-      look();
+      check();
       onAbort(giveUp);
     });
   }
 
-  /** Undefined also while the account cannot be asked (no lease, quarantined): the next look finds what has come meanwhile. */
+  /** Undefined also while the account cannot be asked (no lease, quarantined): the next check finds what has come meanwhile. */
   #connectedNow(userId: string): number | undefined {
     try {
       return this.connectedMs(userId);
