@@ -99,7 +99,7 @@ function accessPolicy(
   return { personalReads: mcpBasicPersonalReads ?? !production, encodedSlashes };
 }
 
-/** In production mode a public key, which is no secret, should open only public data (decision 0094). */
+/** In production mode a public key, which is no secret, should open only public data (decision 0011). */
 function warnOfPersonalReads({ policy }: Catalog, production: boolean, log: Log): void {
   if (!production || !policy.personalReads) return;
   log.write('personalReads', {

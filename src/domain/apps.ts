@@ -63,7 +63,7 @@ export function validKeys(keys: readonly AppKey[], nowMs: number): AppKey[] {
 }
 
 /**
- * Returns the newest valid key that deliveries carry: during a rotation the former one (decision 0125). `keys`: the
+ * Returns the newest valid key that deliveries carry: during a rotation the former one (decision 0015). `keys`: the
  * newest first.
  */
 export function sentKeyOf<Key extends Pick<AppKey, 'signsOnly'>>(keys: readonly Key[]): Key | undefined {

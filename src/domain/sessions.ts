@@ -52,7 +52,7 @@ export interface SessionGrant {
 
 /**
  * Did the login prove who asks? A public key is no secret: McpBasic proves nothing, McpApp only where it was signed.
- * A browser login answers a challenge with the key, or with a code that was sent to the person (decision 0094).
+ * A browser login answers a challenge with the key, or with a code that was sent to the person (decision 0011).
  */
 export function isProvenLogin(loginType: LoginType | null, signed: boolean): boolean {
   return loginType === null || loginType === 'McpVerified' || (loginType === 'McpApp' && signed);

@@ -5,7 +5,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: '8.1',
     sentence: 'Connection | id of the connection',
-    gap: 'The transport does not identify a connection. All connections of one address share a pool of N quotas, where N counts the connections that it opened in this window or already had, closed ones included ([0119](decisions/0119-rate-limiter-is-synchronous-and-names-the-scope.md)). One connection alone stops at 10, and one request on each of 25 passes, but a busy connection may use the quotas of the others. The reported limit is that of one connection; the address scope bounds all of them. So it is with Node 20 and with glibc below 2.38; where the transport names the port of the peer (Node 22 and later with glibc 2.38), a connection has exactly one quota, and `r` is its true remainder. Behind a trusted proxy only the address scope counts.',
+    gap: 'The transport does not identify a connection. All connections of one address share a pool of N quotas, where N counts the connections that it opened in this window or already had, closed ones included ([0105](decisions/0105-limits-are-counted-by-one-object-and-told-to-all-nodes.md#rate-limiter-a-synchronous-object-a-quota-for-each-opened-connection)). One connection alone stops at 10, and one request on each of 25 passes, but a busy connection may use the quotas of the others. The reported limit is that of one connection; the address scope bounds all of them. So it is with Node 20 and with glibc below 2.38; where the transport names the port of the peer (Node 22 and later with glibc 2.38), a connection has exactly one quota, and `r` is its true remainder. Behind a trusted proxy only the address scope counts.',
   },
   {
     section: '8.1',
@@ -30,7 +30,7 @@ export const GAPS: readonly Gap[] = [
   {
     section: '4.7',
     sentence: 'An id always works for users who are authenticated;',
-    gap: 'With `McpBasicPersonalReads: false`, the default in production, a session that did not prove its key (McpBasic, McpApp without a signature) gets 403 with 1103: a public key is no secret, and ids of files can be guessed ([0094](decisions/0094-unproven-sessions-read-public-data-only.md)). With true it is accepted, and the chat module is asked.',
+    gap: 'With `McpBasicPersonalReads: false`, the default in production, a session that did not prove its key (McpBasic, McpApp without a signature) gets 403 with 1103: a public key is no secret, and ids of files can be guessed ([0011](decisions/0011-sessions-are-parallel-and-only-their-hashes-are-kept.md#unproven-sessions-public-data-only)). With true it is accepted, and the chat module is asked.',
   },
 ];
 

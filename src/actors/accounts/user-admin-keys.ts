@@ -1,6 +1,6 @@
 /**
  * Keys of an account that an admin adds (spec 5.1: "`register_key` or admin panel"), and what the login log says of a
- * change by an admin (docs/decisions/0010).
+ * change by an admin (docs/decisions/0002).
  */
 
 import { audited, type Change, type Origin, outcome, type UserOutcome } from '../change.ts';

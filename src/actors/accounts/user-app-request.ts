@@ -1,6 +1,6 @@
 /**
  * The lists of applications of one user, and the Idempotency-Key of a registration: it is kept with the sealed API key for
- * an hour, so that a repeat gets the key again, also when the first answer was lost with the process (decision 0125).
+ * an hour, so that a repeat gets the key again, also when the first answer was lost with the process (decision 0015).
  */
 
 import type { SealedKey } from '../../domain/apps.ts';

@@ -1,4 +1,4 @@
-/** The API keys of an application: a rotation, and the end of its overlap (decision 0125). */
+/** The API keys of an application: a rotation, and the end of its overlap (decision 0015). */
 import { type AppView, type SealedKey, validKeys } from '../../domain/apps.ts';
 import type { Origin } from '../change.ts';
 import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.ts';

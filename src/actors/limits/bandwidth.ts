@@ -1,6 +1,6 @@
 /**
  * One quota of bytes per second: a token bucket with debts, whose income is shared evenly by persons first, then by the
- * streams of each (decision 0042). Like the request limiter it is synchronous (decision 0119), and it has neither clock nor timer:
+ * streams of each (decision 0042). Like the request limiter it is synchronous (decision 0105), and it has neither clock nor timer:
  * io/files/throttle.ts brings both.
  */
 import { SECOND_MS } from '../../domain/time.ts';

@@ -1,6 +1,6 @@
 /**
  * Limits that hold for all nodes of a cluster together: what this node says of them, and what others have said (decision
- * 0325). Without socket and timer; io/limits/limit-links.ts brings both. Nothing is stored.
+ * 0105). Without socket and timer; io/limits/limit-links.ts brings both. Nothing is stored.
  */
 import type { SettingName, SettingsReader } from '../../domain/settings/settings.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts';

@@ -54,7 +54,7 @@ export function sharedKey(text: string, shares = 1): string {
 }
 
 /**
- * Connections of each network that count for its pool (decision 0119). These are all it opened in this window, and
+ * Connections of each network that count for its pool (decision 0105). These are all it opened in this window, and
  * earlier ones up to the number open in the whole process when the window began.
  */
 export class ConnectionOpens {

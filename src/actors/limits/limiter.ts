@@ -1,6 +1,6 @@
 /**
  * Windows of everything that is not bound to a session: connections, addresses and unproven public keys (spec 8.1,
- * decision 0119). Volatile: one owner on the main thread, synchronous turns, nothing written.
+ * decision 0105). Volatile: one owner on the main thread, synchronous turns, nothing written.
  * All scopes share one window; its maps are swapped at the boundary, so there is no timer and no sweep.
  */
 import { type QuotaResult, SCOPE_SETTINGS, type ScopeCode, windowIndex } from '../../domain/limits/quotas.ts';
@@ -100,7 +100,7 @@ export class Limiter {
 
   /**
    * The connection scope. Undefined when it is off, in shadow mode, or not tracked any more in this window, and for a
-   * client that a trusted proxy named: its connections are the proxy's (docs/decisions/0119).
+   * client that a trusted proxy named: its connections are the proxy's (docs/decisions/0105).
    */
   chargeConnection(
     { address, port, forwarded }: CallerAddress,

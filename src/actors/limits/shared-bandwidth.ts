@@ -1,6 +1,6 @@
 /**
  * Parts of a bandwidth quota that the nodes of a cluster have: as many as they have of the callers with a stream (decision
- * 0325). A node says how many it has when that changes. Volatile; bounded by keys.
+ * 0105). A node says how many it has when that changes. Volatile; bounded by keys.
  */
 import { SHARED_KEYS_MAX } from './shared-counts.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Counts of the nodes of a cluster for the keys of one limit (decision 0325). A node says its counts of keys that come
+ * Counts of the nodes of a cluster for the keys of one limit (decision 0105). A node says its counts of keys that come
  * near their quota; a verdict adds what others said to what it counted itself. Volatile: a window's counts end with it.
  */
 import { windowIndex } from '../../domain/limits/quotas.ts';

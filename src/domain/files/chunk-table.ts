@@ -1,5 +1,5 @@
 /**
- * Table of written chunks behind the bytes of a v1 upload, within its part (decision 0145). An entry has 8 bytes, little
+ * Table of written chunks behind the bytes of a v1 upload, within its part (decision 0045). An entry has 8 bytes, little
  * endian: the CRC-32 of the chunk, and its complement xor the chunk's number, so that a hole is no entry.
  */
 import { type ChunkEntry, chunkEntryCheck, ENTRY_BYTES } from './chunk-entry.ts';

@@ -1,4 +1,4 @@
-/** Bounds of a part: the bytes of its file, and behind them a table that is not published (decision 0145). */
+/** Bounds of a part: the bytes of its file, and behind them a table that is not published (decision 0045). */
 
 export interface PartBounds {
   readonly sizeBytes: number;

@@ -1,5 +1,5 @@
 /**
- * Issues challenges and accepts each of them once (decision 0110). Memory holds the share that a network has of the open
+ * Issues challenges and accepts each of them once (decision 0014). Memory holds the share that a network has of the open
  * ones, and which were used; after a restart the account knows the successful ones.
  */
 import { randomInt } from 'node:crypto';

@@ -60,7 +60,7 @@ export function removeUserKey(
   );
 }
 
-/** Adds a software key to an account for an admin, as an unproven claim (decision 0010). */
+/** Adds a software key to an account for an admin, as an unproven claim (decision 0002). */
 export async function claimKey(
   context: Context,
   ownerId: string,

@@ -122,7 +122,7 @@ interface ChallengeUse extends Pick<TakeChallenge, 'kinds' | 'orAnonymous' | 'su
 export type FirstAnswer<T> = () => Promise<T | undefined>;
 
 /**
- * Uses the challenge up before anything is verified (decision 0110). Throws `InvalidInput`, `ChallengeExpired`, and what
+ * Uses the challenge up before anything is verified (decision 0014). Throws `InvalidInput`, `ChallengeExpired`, and what
  * `run` throws.
  */
 export async function usingChallenge<T>(

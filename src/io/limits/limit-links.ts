@@ -1,4 +1,4 @@
-/** Says over the links what this node counted for limits of all nodes (decision 0325), and takes what others say. */
+/** Says over the links what this node counted for limits of all nodes (decision 0105), and takes what others say. */
 import type { LimitExchange, LimitReport } from '../../actors/limits/limit-exchange.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import type { Clock } from '../../domain/time.ts';

@@ -231,7 +231,7 @@ function loginRoute(deps: LoginDeps): AnyRoute {
 type BrowserLogin = Pick<LoggedIn, 'token' | 'userId' | 'createdMs' | 'expiresMs'> &
   Partial<Pick<LoggedIn, 'keyId' | 'keyType'> & Pick<CodeLoggedIn, 'newAccount'>>;
 
-/** Checks the shape, then uses the challenge up (decision 0110), then checks the key. */
+/** Checks the shape, then uses the challenge up (decision 0014), then checks the key. */
 async function run(
   deps: LoginDeps,
   context: RouteContext<unknown, Static<typeof loginBody>>,

@@ -186,7 +186,7 @@ function refuseWithoutSession({ settings }: RouteContext): void {
 /**
  * The reader of a raw id, whose access the chat module checks; null where the settings open ids to all. Throws
  * `SessionNotFound`, and `Forbidden` for a login that did not prove its key: 401 would make its host log in again and again
- * (decision 0094).
+ * (decision 0011).
  */
 function readerOf({ session, settings }: RouteContext, personalReads: boolean): string | null {
   if (session !== undefined && (session.proven || personalReads)) return session.userId;

@@ -50,7 +50,7 @@ const FINISH_TIMER = 'finish';
 /** Callers that may wait for one completion. */
 const WAITERS_MAX = 16;
 
-/** The bytes of this chunk are in the part and have this CRC-32; the part's table says so too (decision 0145). */
+/** The bytes of this chunk are in the part and have this CRC-32; the part's table says so too (decision 0045). */
 export interface StoreChunk {
   readonly type: 'storeChunk';
   /** Key of the upload whose part has the bytes: another may have been opened under the same id meanwhile. */
@@ -176,7 +176,7 @@ function storeNew(
   };
 }
 
-/** After a crash the part's table has the chunk (decision 0145). The next owner of an upload knows what the log says. */
+/** After a crash the part's table has the chunk (decision 0045). The next owner of an upload knows what the log says. */
 function unawaited({ hasPeers }: Turn): { readonly unawaited?: true } {
   return hasPeers ? {} : { unawaited: true };
 }

@@ -203,7 +203,7 @@ export class Downloads {
     return `${proxy.prefix}${storage.pathBelowRoot(key)}`;
   }
 
-  /** nginx replaces the body by the file and makes the range itself (docs/decisions/0150). */
+  /** nginx replaces the body by the file and makes the range itself (docs/decisions/0043). */
   #handOver(file: StoredFile, content: Content, pace: Pace, path: string): Reply {
     const { status, contentType, headers, lengthBytes } = content;
     // Counted, never delayed: there is no quota.

@@ -1,6 +1,6 @@
 /**
  * Metadata of finished files from the chat module, cached for two seconds, so that a client that fetches small ranges
- * costs one module call. A deletion or a revoked access takes effect within that time (docs/decisions/0044).
+ * costs one module call. A deletion or a revoked access takes effect within that time (docs/decisions/0043).
  */
 import { GatewayError } from '../../../domain/errors.ts';
 import { SECOND_MS } from '../../../domain/time.ts';

@@ -1,5 +1,5 @@
 /**
- * Proves that the folder of files of this node is that of the others (docs/decisions/0316). Each minute a node writes a
+ * Proves that the folder of files of this node is that of the others (docs/decisions/0315). Each minute a node writes a
  * marker with a new value and says the value with its renewals; nodes look for each other's markers. A copy of the
  * folder has old values, another one none.
  */

@@ -97,7 +97,7 @@ export interface RequestLimiter {
   noteOwn(quotaResult: QuotaResult, detail: string): void;
   /** Use of a capability code, by its hash: counted as an unproven key, shown as `i`. Throws `AccessRateLimit`. */
   chargeCode(hash: string): void;
-  /** Shows the scope of an `AccessRateLimit` in `X-RateLimit` (docs/decisions/0119); ignores other errors. */
+  /** Shows the scope of an `AccessRateLimit` in `X-RateLimit` (docs/decisions/0105); ignores other errors. */
   noteRefusal(error: GatewayError, holder: Holder): void;
   /** A failed login with an unknown key from this address. Throws `AccessRateLimit` over the budget. */
   chargeUnknownKey(): void;
