@@ -103,7 +103,7 @@ t.test('tidy: comments: a planted fragment is found, whole sentences and noun ph
     "const url = 'http://a.example'; // Whose it is.\n",
     '/* How long it waits, in milliseconds. */ .a {}\n',
     '/** When it began, Unix milliseconds; null without one. */\n',
-    '// As `open`. Throws, where it is closed.\n',
+    '// As `open`, but once.\n',
     '  /** Until the window ends: at least 1. */\n',
     '/** To be called once. */\n',
   ])
@@ -114,6 +114,7 @@ t.test('tidy: comments: a planted fragment is found, whole sentences and noun ph
   for (const sound of [
     '/** Bytes that are left. What is more. */\n',
     '/** When it is closed, callers wait. */\n',
+    '/** As soon as it is closed, callers wait. */\n',
     '// To stay short, it is cut.\n',
     '/** Whatever it holds is kept. */\n',
     "const text = 'What is left. Of it.'; x('// Of it');\n",

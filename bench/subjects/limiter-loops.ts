@@ -26,7 +26,7 @@ const SLICE = 1_000;
 /** More than a processor can check in a window. */
 const RAISED_MAX = 1_000_000_000;
 
-/** As many different IPv4 addresses as asked for, at most 2^24. */
+/** Makes so many different IPv4 addresses, at most 2^24. */
 export function addressesOf(count: number): string[] {
   return Array.from({ length: count }, (_, index) => addressAt(index));
 }

@@ -333,7 +333,7 @@ export class MemoryLogClient implements SharedLog {
   readonly #ask: Ask;
   readonly #log: MemoryLog;
   readonly #clock: () => number;
-  /** As measured by the last question, unless its answer was lost; said with the next renewal. */
+  /** Offset measured by the last question, unless its answer was lost; said with the next renewal. */
   #clockOffsetMs: number | undefined;
 
   constructor([client, ask, log]: readonly [number, Ask, MemoryLog], clock: () => number) {

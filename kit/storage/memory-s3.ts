@@ -20,7 +20,7 @@ export interface S3Request {
   readonly key: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];
-  /** As it came, escaped, with the query. */
+  /** Target as it came, escaped, with the query. */
   readonly target: string;
   readonly body: Buffer;
 }

@@ -56,7 +56,7 @@ function openWebSockets({ actors, settings, bounds, cluster }: LiveConnectionDep
     admits: () => cluster?.view.admits ?? true,
     isSessionValid: ({ userId, id }) => isSessionAlive(actors, userId, id),
   });
-  // As below, for all that may open one.
+  // The session may be closed at any node, for all kinds that may open a socket.
   for (const kind of ['browser', 'mcp', 'contactSync'] as const)
     actors.onRelease(sessionIndex(kind), (_hash, owner) =>
       sockets.sessionEnded(parseSessionOwner(owner).sessionId),

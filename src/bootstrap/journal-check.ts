@@ -65,7 +65,7 @@ interface AppliedState {
   readonly position: number;
   /** Life of that log; undefined where the journal has applied no row. */
   readonly logId: string | undefined;
-  /** As of the position that was asked for, in hexadecimal; undefined where it is not kept. */
+  /** Digest at the position that was asked for, in hexadecimal; undefined where it is not kept. */
   readonly digest: string | undefined;
 }
 

@@ -40,7 +40,7 @@ export interface Challenge extends ChallengeBinding {
   /** Id and authenticator handle of the account that a sign-up with this challenge creates. */
   readonly newUserId: string;
   readonly newHandle: string;
-  /** As announced, a whole second; it is taken a little longer. */
+  /** End as announced, a whole second; it is taken a little longer. */
   readonly expiresMs: number;
 }
 

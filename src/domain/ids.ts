@@ -66,7 +66,7 @@ export function tickAt(utcMs: number): bigint {
   return BigInt(Math.trunc(utcMs)) << COUNTER_BITS;
 }
 
-/** When an id was given, by the clock that gave it. Unix milliseconds. */
+/** Returns the time at which an id was given, by the clock that gave it. Unix milliseconds. */
 export function msOfId(id: string): number {
   return Number(BigInt(id) >> COUNTER_BITS);
 }

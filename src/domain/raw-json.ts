@@ -127,7 +127,7 @@ export function hasMoreValues(text: string, max: number): boolean {
 export const NUMBER_MAX_CHARACTERS = 40;
 
 export interface NumberFault {
-  /** Where the number stands, as `a.b.0`; '' for the value itself. */
+  /** Position of the number, as `a.b.0`; '' for the value itself. */
   readonly path: string;
   /** `long`: over `NUMBER_MAX_CHARACTERS`, and not read. `lossy`: a double cannot hold its digits. */
   readonly kind: 'long' | 'lossy';

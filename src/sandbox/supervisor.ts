@@ -23,7 +23,7 @@ interface SandboxSupervisorOptions {
   readonly onReturn: () => void;
 }
 
-/** As a running sandbox, but one that comes back. */
+/** A running sandbox that is started again after a crash. */
 export type SupervisedSandbox = Omit<RunningSandbox, 'crashed'>;
 
 /** Resolves when the modules listen; rejects when the first start fails. */

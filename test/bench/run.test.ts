@@ -58,7 +58,7 @@ const bad = scenario('bad', async (bench) => {
   await new Promise((resolve) => setImmediate(resolve));
   throw new Error('no luck', { cause: new Error('rain') });
 });
-/** As the mixed load: one round, no counterpart. */
+/** Runs once like the mixed load: one round, no counterpart. */
 const once = scenario(
   'once',
   async (bench) => ({ comparison: await bench.compare([subject('A', 30)]), notes: [] }),

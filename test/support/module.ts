@@ -42,7 +42,7 @@ export interface ProxyFixture {
   readonly sockets: WebSockets;
   /** Ids of sessions that are no longer alive. */
   readonly endedSessions: Set<string>;
-  /** As a node of a cluster with its lease, or without. */
+  /** State of a node of a cluster: with its lease, or without. */
   readonly node: { admits: boolean };
   /** Server of the module; a test may answer upgrades itself. */
   readonly backend: http.Server;
@@ -168,7 +168,7 @@ const SESSIONS: Readonly<Record<string, SessionContext>> = {
 };
 
 const ROW = { description: 'A row of the test.', inputSchema: { type: 'object', properties: {} } };
-/** As built-in rows are: a personal read, and what only a signed login may do. */
+/** Rows like the built-in ones: a personal read, and a tool for signed logins alone. */
 const BALANCE: ToolRow = {
   ...ROW,
   endpoint: 'wallet:/wallet/v1/balance/get',

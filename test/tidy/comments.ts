@@ -2,7 +2,18 @@
 import { commentsOf, lineOf, type Sources } from './sources.ts';
 
 /** Words that begin a clause without its sentence: "What is left.", "Of one node.", "Whether it is open." */
-const NEVER = ['What', 'Of', 'Whether', 'Whose', 'Which', 'How', 'Who', 'Why'];
+const NEVER = [
+  'What',
+  'Of',
+  'Whether',
+  'Whose',
+  'Which',
+  'How',
+  'Who',
+  'Why',
+  'As(?! (?:soon|long) as)',
+  'To be',
+];
 
 /** Words that may begin a sentence whose main clause follows behind a comma: "When x is y, z happens." */
 const BEFORE_A_CLAUSE = ['When', 'Where', 'As', 'Until', 'If', 'Because', 'While', 'Unless', 'To'];

@@ -51,7 +51,7 @@ async function pageOf(browser: Browser, stage: Stage, view: View, size: Size): P
   return context.newPage();
 }
 
-/** As WebP, which has a third of the bytes of a PNG; the driver itself knows only PNG and JPEG. */
+/** Takes a picture as WebP, which has a third of the bytes of a PNG; the driver itself knows only PNG and JPEG. */
 async function taken(page: Page): Promise<Buffer> {
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: QUALITY });

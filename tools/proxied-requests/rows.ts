@@ -4,7 +4,7 @@
 export type Outcome =
   | { readonly kind: 'arrives' }
   | { readonly kind: 'changed'; readonly what: string }
-  /** As sent, but for these fields, which are missing or have another value. */
+  /** The request arrives as sent, but for these fields, which are missing or have another value. */
   | { readonly kind: 'withheld'; readonly names: readonly string[] }
   | { readonly kind: 'refused'; readonly status: number; readonly code?: number }
   /** The connection ended without an answer. */

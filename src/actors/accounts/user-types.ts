@@ -45,7 +45,7 @@ export interface AppEntry {
   readonly appId: string;
   readonly name: string;
   readonly url: string;
-  /** For an hour, of one that was registered with an Idempotency-Key. */
+  /** Request with the Idempotency-Key that registered it, kept for an hour. */
   readonly request?: AppRequest;
 }
 
@@ -220,7 +220,7 @@ export interface AppRequest extends RequestKey {
   readonly endsMs: number;
 }
 
-/** As a repeat is recognised: the key, and what is the same for repeats of one body alone. */
+/** Facts by which a repeat is recognised: the key, and what is the same for repeats of one body alone. */
 export interface RequestKey {
   readonly key: string;
   readonly fingerprint: string;

@@ -53,7 +53,7 @@ export class AddressCounters {
     if (this.#taken * 4 > this.#slots.length) this.#grow();
   }
 
-  /** Where the address is, or would be: at least half of the slots are free, so the walk ends. */
+  /** Finds the slot of the address, or the free one for it: at least half of the slots are free, so the walk ends. */
   #indexOf(bits: number): number {
     const slots = this.#slots;
     if (slots[this.#at] === bits && slots[this.#at + 1] !== 0) return this.#at;

@@ -65,7 +65,7 @@ export class Cell {
   calls = 0;
   running = 0;
   queuedCalls: (() => void)[] | undefined;
-  /** While a turn waits for its verdict: the commands that came since, in order. */
+  /** Commands that came since a turn waits for its verdict, in order. */
   held: HeldCommand[] | undefined;
   /** Another node owns the actor: no turn changes this instance any more. */
   gone = false;

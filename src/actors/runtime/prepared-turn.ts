@@ -154,7 +154,7 @@ function changeTimers(
   }
 }
 
-/** When a timer is due, with the changes of this turn so far; null when it is not set. */
+/** Returns the time of a timer with the changes of this turn so far, Unix milliseconds; null when it is not set. */
 function presentDue(cell: Cell, changes: readonly TimerChange[], name: string): number | null {
   for (let index = changes.length - 1; index >= 0; index -= 1) {
     const change = changes[index];

@@ -95,7 +95,7 @@ export interface ClusterConfiguration {
   readonly listen: string;
   /** Undefined: what `listen` got. */
   readonly advertise: string | undefined;
-  /** As written, the one that seals first. */
+  /** Secrets as written, the one that seals first. */
   readonly secret: readonly string[];
   readonly tls: { readonly cert: string; readonly key: string; readonly ca: string } | undefined;
   readonly plain: boolean;
@@ -158,7 +158,7 @@ export interface Configuration {
   readonly webhookAllow: readonly string[];
   readonly allowedOrigins: readonly string[];
   readonly admin: { readonly publicKeys: readonly string[]; readonly allow: readonly string[] };
-  /** As written, the one that seals first; empty: the journal's own secret seals. */
+  /** Keys as written, the one that seals first; empty: the journal's own secret seals. */
   readonly sealKeys: readonly string[];
   /** API keys that none of them opens are given up; else such a journal is not served. */
   readonly sealKeyLost: boolean;

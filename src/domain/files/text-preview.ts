@@ -2,7 +2,7 @@
 
 /** Bytes that are read of the file, from its beginning. */
 export const PREVIEW_READ_BYTES = 32 * 1024;
-/** As JSON: modules accept bodies of 64 KiB, and half of a text may be escaped characters. */
+/** Bytes of the preview as JSON: modules accept bodies of 64 KiB, and half of a text may be escaped characters. */
 const JSON_BYTES_MAX = 48 * 1024;
 /** All control characters but tab, line feed, form feed and carriage return. One class is four times faster than a look-ahead. */
 const BINARY = /[^\t\n\f\r\P{Cc}]/u;

@@ -92,7 +92,7 @@ export class SharedBound {
     return refusal ?? this.#lease(holder, amount);
   }
 
-  /** As `take`, for callers that wait: a refusal is not counted. */
+  /** Takes like `take`, for callers that wait: a refusal is not counted. */
   takeIfFree(holder: Holder): Lease | undefined {
     if (this.#refusedBy(holder, 1) !== undefined) return undefined;
     this.#add(holder, 1);

@@ -6,7 +6,7 @@
  */
 export type HostKind = 'application' | 'document' | 'registration';
 
-/** Where an answer goes: a web address, a program on this computer, or a program with a URI of its own. */
+/** Destination of an answer: a web address, a program on this computer, or a program with a URI of its own. */
 export interface Destination {
   readonly kind: 'web' | 'computer' | 'program';
   /** Host with port; of a program its scheme. */

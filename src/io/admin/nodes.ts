@@ -121,7 +121,7 @@ export class AdminNodes implements FigureNodes {
     return { own, others };
   }
 
-  /** As `use` of `SetupLinks`, at the node that made the link. Rejects with `SetupLinkOver`. */
+  /** Uses the link like `use` of `SetupLinks`, at the node that made it. Rejects with `SetupLinkOver`. */
   async useLink(token: string, uses: boolean): Promise<boolean> {
     try {
       return this.#work.useLink(token, uses);

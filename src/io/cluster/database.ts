@@ -53,7 +53,10 @@ export const SESSION_MARK = "current_setting('gatehouse.session', true) as sessi
 /** A pooler has moved the connection to a session without its statements, or with those of another one. */
 const POOLED_STATES: readonly (string | undefined)[] = [SQL_STATE.noStatement, SQL_STATE.duplicateStatement];
 
-/** As text: results in the binary format are decoded as UTF-8 first, which changes bytes (pg-protocol 1.16). */
+/**
+ * Values are read as text: results in the binary format are decoded as UTF-8 first, which changes bytes (pg-protocol
+ * 1.16).
+ */
 const TYPES: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
     oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
@@ -152,7 +155,7 @@ export class Database implements Statements {
     };
   }
 
-  /** As statements, not as options of the start: a pooler of sessions refuses those. */
+  /** Sets the options by statements and not at the start: a pooler of sessions refuses those. */
   async #prepare(client: pg.Client): Promise<void> {
     const { statementTimeoutMs = STATEMENT_TIMEOUT_MS, prepare } = this.#options;
     const script = async (text: string) => {

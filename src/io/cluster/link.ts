@@ -103,7 +103,7 @@ export class Link {
     return this.#closed === undefined && this.sendPacked(packFrame(value));
   }
 
-  /** As `send`, for a frame that several links share. */
+  /** Sends like `send`, but a frame that several links share. */
   sendPacked(frame: Buffer): boolean {
     if (this.#closed !== undefined) return false;
     if (this.queuedBytes + frame.length > QUEUED_BYTES_MAX || this.#queuedFrames >= QUEUED_FRAMES_MAX)

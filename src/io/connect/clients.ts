@@ -21,7 +21,7 @@ export interface OAuthClient {
   readonly kind: HostKind;
   /** Its own claim. */
   readonly name: string;
-  /** Where its document is, or the address of the application; null for a registration. */
+  /** Host of its document, or of the application; null for a registration. */
   readonly host: string | null;
   readonly redirectUris: readonly string[];
   /** Its application, or the row of those without one. */

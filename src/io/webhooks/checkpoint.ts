@@ -52,7 +52,7 @@ export class Checkpoint {
     return false;
   }
 
-  /** That which holds for this application. */
+  /** Position that holds for this application. */
   positionOf(appId: string): number | undefined {
     return this.#positionAt(keyOf(this.#options.partitionOf?.(appId)));
   }

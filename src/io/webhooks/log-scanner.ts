@@ -78,7 +78,7 @@ export class LogScanner {
     return events;
   }
 
-  /** As `scan`, for these events only; `scanned` is `end` when all of them were examined. */
+  /** Scans like `scan`, but these events only; `scanned` is `end` when all of them were examined. */
   async pick(
     entry: Subscription,
     sequences: readonly number[],

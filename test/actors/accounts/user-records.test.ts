@@ -41,7 +41,7 @@ const SESSION: SessionRecord = {
   userAgent: 'agent/1.0',
 };
 
-/** As a decoder makes them: fields added one by one, in an order of its own. */
+/** Rebuilds a record like a decoder: fields added one by one, in an order of its own. */
 function decoded<T extends object>(record: T, turned: boolean): T {
   const fields = Object.entries(record);
   if (turned) fields.reverse();

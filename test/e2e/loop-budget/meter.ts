@@ -6,7 +6,7 @@ import type { RunningGateway } from '../../../kit/launch.ts';
 
 export interface Sent {
   readonly method: string;
-  /** As it is written in the head, query included. */
+  /** Path as it is written in the head, query included. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;

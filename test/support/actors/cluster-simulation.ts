@@ -292,7 +292,7 @@ class History {
     });
   }
 
-  /** As far as every process that runs has come, as the engine knows it. */
+  /** Trims the log up to the position that every running process has reached, as the engine knows it. */
   #trim(): void {
     this.#keepRows();
     const applied = this.#cluster.processes.map(({ app }) => app.position);

@@ -9,7 +9,7 @@ export class OwnersOfLog {
   /** Row by which the owner of each partition came to own it. */
   readonly #since: number[] = [];
 
-  /** To be called with every row, in order. */
+  /** Must be called with every row, in order. */
   read({ body, node, incarnation, position }: LogRow): void {
     const entry = decodeEntry(body);
     if (entry.type !== 'member') return;

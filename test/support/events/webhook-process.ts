@@ -79,7 +79,7 @@ export class WebhookProcess {
     this.#options.tools.onFatal(error instanceof Error ? error : new Error(String(error)));
   }
 
-  /** As the sender does: the lease is asked when the connection is there, and ends the attempt in any phase. */
+  /** Sends like the sender: the lease is asked when the connection is there, and ends the attempt in any phase. */
   #send(delivery: OutgoingDelivery, node: number): Promise<AttemptResult> {
     const { tools, random, losesAnswer, fault, onArrival } = this.#options;
     const base = { elapsedMs: 1, retryAfterMs: null, answer: '', sent: true };

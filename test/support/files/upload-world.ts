@@ -157,7 +157,7 @@ export class UploadWorld {
     return typeof refused === 'string' ? { ok: false, error: refused as ErrorName } : OK;
   }
 
-  /** As a thread writes a chunk, into the part and its table. */
+  /** Writes a chunk like a thread, into the part and its table. */
   write(userId: string, fileId: string, chunkNumber: number, crc32: number): void {
     const name = nameOf({ owner: userId, fileId });
     for (const written of [this.parts, this.tables]) written.get(name)?.set(chunkNumber, crc32);

@@ -36,7 +36,7 @@ export function straceTo(file: string): string[] {
 
 export interface Call {
   readonly name: string;
-  /** As strace writes them, between the parentheses. */
+  /** Arguments as strace writes them, between the parentheses. */
   readonly args: string;
   /** Undefined while it is under way. */
   result: number | undefined;

@@ -154,7 +154,7 @@ function falseChunks(folder: string, userId: string, file: SampleFile, missing: 
   });
 }
 
-/** As a client does that knows what is missing; where nothing is, any chunk again gives the file. */
+/** Finishes like a client that knows which chunks are missing; where none is, any chunk again gives the file. */
 async function finish(
   { part }: OpenUploads,
   userId: string,

@@ -30,7 +30,7 @@ export interface FinishUpload {
   readonly storedBy: string;
 }
 
-/** To itself, as a message and as a timer after a failure: remove bytes and message. */
+/** Message to itself, and timer after a failure: remove bytes and message. */
 export interface CleanUp {
   readonly type: 'cleanUp';
   readonly uploadKey: string;

@@ -33,7 +33,7 @@ export interface FinishedUpload {
   readonly sizeBytes: number;
   /** Unsigned, of the whole file. */
   readonly crc32: number;
-  /** Where the last stream began, and the checksum of the bytes before it. */
+  /** Beginning of the last stream, and the checksum of the bytes before it. */
   readonly lastOffsetBytes: number;
   readonly prefixCrc32: number;
   /** It is remembered until then. */
@@ -53,10 +53,10 @@ export interface Draft extends DraftFacts {
   readonly sha256?: string;
   /** The running stream keeps its bytes when it breaks off (resume); otherwise its end is the draft's. */
   readonly keeps: boolean;
-  /** Where the newest stream began, and the checksum of the bytes before it. Absent in snapshots of 0.2.0. */
+  /** Beginning of the newest stream, and the checksum of the bytes before it. Absent in snapshots of 0.2.0. */
   readonly lastOffsetBytes?: number;
   readonly prefixCrc32?: number;
-  /** Where the kept bytes lie, in their order: parts, or objects of a bucket. Absent: in the one part of the file. */
+  /** Places of the kept bytes, in their order: parts, or objects of a bucket. Absent: in the one part of the file. */
   readonly segments?: readonly FileSegment[];
   /** The command that waits for the completion. */
   readonly waiter: string | null;
@@ -89,7 +89,7 @@ export type DraftEvent =
       readonly offsetBytes: number;
       readonly crc32: number;
       readonly keeps: boolean;
-      /** Where the kept bytes lie, and last where the stream writes. */
+      /** Places of the kept bytes, and last that of the stream. */
       readonly segments?: readonly FileSegment[];
     }
   | {

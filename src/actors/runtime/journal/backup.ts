@@ -123,7 +123,7 @@ async function copyFile(directory: string, target: string): Promise<void> {
   }
 }
 
-/** To be called once on a fresh copy, before it is opened as a journal. */
+/** Must be called once on a fresh copy, before it is opened as a journal. */
 export async function finishCopy(target: string): Promise<void> {
   await finish(target, (root) => {
     void root.openDB('meta', {}).remove(EVENT_EPOCH_KEY);

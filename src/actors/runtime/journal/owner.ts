@@ -119,7 +119,7 @@ export function changeCopy(root: RootDatabase, change: () => void): CommitRow | 
   return row;
 }
 
-/** As a value that earlier versions read without an error, as they read the version alone. */
+/** Packs the row so that earlier versions read it without an error, as they read the version alone. */
 function packedCommit(packr: Packr, { transaction, group }: CommitRow): Uint8Array {
   const row = packRow(packr, [transaction, group]);
   seal(row, OWNER_TABLE, KEY);

@@ -157,7 +157,7 @@ export type EventRequest =
   | {
       readonly op: 'eventRelease';
       readonly arrival: number;
-      /** As it waits, of a writer that has it: spares reading it. It is not sent to other nodes. */
+      /** The row, from a writer that has it: spares reading it. It is not sent to other nodes. */
       readonly row?: Packed;
     }
   /** An event that never waits gets the next sequence number. */

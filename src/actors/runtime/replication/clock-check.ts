@@ -38,7 +38,10 @@ export class ClockCheck {
     return this.#isOff;
   }
 
-  /** To be called with each renewal, and the moment before it was sent. Wrong: the node has to leave; never when it is alone. */
+  /**
+   * Must be called with each renewal, and the moment before it was sent. Wrong: the node has to leave; never when it is
+   * alone.
+   */
   judge(renewed: Renewed, { wallMs, monotonicMs }: LeaseMoment): ClockVerdict {
     const aheadMs = wallMs - monotonicMs;
     const verdict = this.#verdict(renewed, Math.abs(aheadMs - (this.#trustedMs ?? aheadMs)) > STEP_MS);
@@ -67,7 +70,7 @@ export class ClockCheck {
     return 'wrong';
   }
 
-  /** To be asked before a join: the clock agrees with that of the database, or with those of most members. */
+  /** Must be asked before a join: the clock agrees with that of the database, or with those of most members. */
   mayJoin({ clock, others }: Renewed): boolean {
     const boundMs = this.#isOff ? BACK_MS : OFF_MS;
     const near = others.filter((other) => differs(clock, other, boundMs) === false);

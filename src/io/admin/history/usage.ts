@@ -43,7 +43,7 @@ interface Entry {
   readonly marks: Uint32Array;
 }
 
-/** Where the marks of a range begin in an entry, and the step of each; -1 without one. */
+/** Position of a range's marks in an entry, and the step of each; -1 without one. */
 interface Ring {
   readonly range: Marked;
   readonly stepMs: number;

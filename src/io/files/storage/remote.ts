@@ -351,7 +351,7 @@ export class RemoteStorage implements FileStorage {
     return this.#thresholds.find(({ above }) => above < id)?.server;
   }
 
-  /** Where a bucket does not answer nothing is decided: what it has stays, and joining is tried again. */
+  /** Runs a join. A bucket that does not answer decides nothing: what it has stays, and joining is tried again. */
   #joining<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
     return this.#guard(doing, key, async () => {
       try {

@@ -18,7 +18,7 @@ import type { ProgressBounds } from './upload-progress.ts';
 
 export type Begun = Extract<StreamBegun, { begun: true }>;
 
-/** Where the bytes of a stream go: into its part, and from there to a bucket where there is one. */
+/** Destination of a stream's bytes: its part, and from there a bucket where there is one. */
 export interface StreamPart {
   readonly lease: PartLease;
   readonly sending: PieceStream | undefined;

@@ -42,7 +42,7 @@ interface PartRequest {
   readonly uploadId: number;
   /** NaN when it is missing or invalid. */
   readonly chunkNumber: number;
-  /** As declared, unsigned; -1, which no chunk has, when it is missing or invalid. */
+  /** Declared CRC-32, unsigned; -1, which no chunk has, when it is missing or invalid. */
   readonly crc32: number;
   readonly body: IncomingBody | undefined;
   /** Span of a sampled request. */

@@ -44,7 +44,7 @@ export interface ExchangeListener {
 export class Exchange implements RouteContext, InFlightRequest {
   readonly head: IncomingHead;
   readonly client: ClientInfo;
-  /** Where the connection comes from, and who is behind it. */
+  /** Origin of the connection, and the client behind it. */
   readonly origin: ResolvedClient;
   readonly requestId: string;
   readonly clientRequestId: string | undefined;

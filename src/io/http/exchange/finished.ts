@@ -8,7 +8,7 @@ export interface FinishedRequest {
   readonly method: string;
   /** The route's pattern; '' when none matched. */
   readonly route: string;
-  /** As sent, without the query and without segments that may hold a code; see `pathShown`. */
+  /** Path as sent, without the query and without segments that may hold a code; see `pathShown`. */
   readonly path: string;
   /** 0 when the client left before the answer. */
   readonly status: number;

@@ -28,7 +28,7 @@ export function parseJson(bytes: Buffer, valuesMax?: number): unknown {
   return readJson(bytes, valuesMax).value;
 }
 
-/** As `parseJson`, with the text for callers that need numbers as they were written. */
+/** Parses like `parseJson`, with the text for callers that need numbers as they were written. */
 export function readJson(bytes: Buffer, valuesMax?: number): { text: string; value: unknown } {
   const read = parseText(bytes, valuesMax);
   if (SUSPICIOUS.test(read.text) && hasReservedKey(read.value)) {

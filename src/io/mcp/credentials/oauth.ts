@@ -28,7 +28,7 @@ interface IssuedTokens {
 
 const library = () => import('@modelcontextprotocol/client');
 
-/** Where the browser goes, and what the answer needs. `state`: of this login. */
+/** Returns the address to which the browser goes, and the values that the answer needs. `state`: of this login. */
 export async function beginLogin(
   outside: Outside,
   { url, client: given }: McpServerLogin,

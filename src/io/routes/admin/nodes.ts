@@ -23,7 +23,7 @@ const node = named(
     address: text({ examples: ['10.0.0.1:7001'] }),
     /** The beginning of a hash of what all configurations should say alike. */
     configuration: text({ examples: ['3f29c1a07be4'] }),
-    /** That of the node that answers. */
+    /** True if it is that of the node that answers. */
     sameConfiguration: boolean(),
     /** Turns of all nodes that it has refused, and that it failed to apply, since its start. */
     turnsRefused: integer(),

@@ -15,7 +15,7 @@ const NODE_AT = { size: 0, flags: 4, keyBytes: 6 } as const;
 /** Node flags: the value is on pages of its own, the value is a tree. */
 const BIG = 0x01;
 const TREE = 0x02;
-/** Where a value on pages of its own is: page, transaction, number of pages. */
+/** Bytes that locate a value on pages of its own: page, transaction, number of pages. */
 const BIG_BYTES = 24;
 /** `MDB_db`. */
 const TREE_BYTES = 48;
