@@ -61,7 +61,7 @@ export function openRoutes(deps: HttpDeps, sessions: SessionLookup, health: () =
     connect: deps.connect,
     upstreams: deps,
     admin: {
-      settings: { settings, reload: settingsReload(deps.actors, settings), bounds },
+      settings: { settings, stored: deps.actors, reload: settingsReload(deps.actors, settings), bounds },
       accounts: { administration, staff },
       keys: administration,
       apps: { administration, webhooks: ownerApi },

@@ -67,7 +67,7 @@ function withVariables(node: Node): Node {
 function settings(): object {
   const rows = SETTING_NAMES.map((name) => {
     const row: SettingRow = SETTINGS[name];
-    const common = { description: row.summary, default: row.default };
+    const common = { title: row.title, description: row.summary, default: row.default };
     if (row.type === 'number')
       return [name, { ...common, type: 'integer', minimum: row.min, maximum: row.max }];
     return [

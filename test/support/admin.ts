@@ -109,7 +109,12 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
       return [
         ...createAppRoutes(CIPHER),
         ...createAdminRoutes({
-          settings: { settings, reload: settingsReload(actors.system, settings), bounds },
+          settings: {
+            settings,
+            stored: actors.system,
+            reload: settingsReload(actors.system, settings),
+            bounds,
+          },
           accounts: { administration, staff },
           keys: administration,
           apps: { administration, webhooks },

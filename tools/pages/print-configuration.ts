@@ -10,7 +10,7 @@ import {
   boundRow,
   limitsOf,
 } from '../../src/domain/limits/bounds.ts';
-import type { SettingRow } from '../../src/domain/settings/definitions.ts';
+import { SETTING_GROUPS, type SettingGroup, type SettingRow } from '../../src/domain/settings/definitions.ts';
 import { LiveSettings, SETTING_NAMES, SETTINGS } from '../../src/domain/settings/settings.ts';
 
 interface Node {
@@ -57,7 +57,19 @@ function settingRow(name: (typeof SETTING_NAMES)[number]): string {
   const row: SettingRow = SETTINGS[name];
   const bounds = row.type === 'number' ? `${row.min} to ${row.max}` : row.type === 'flag' ? '0 or 1' : 'text';
   const unit = row.type === 'number' ? row.unit : '';
-  return `| ${row.id} | \`${name}\` | ${row.default === '' ? '(empty)' : row.default} | ${unit} | ${bounds} | ${row.summary} |`;
+  return `| ${row.id} | ${row.title} | \`${name}\` | ${row.default === '' ? '(empty)' : row.default} | ${unit} | ${bounds} | ${row.summary} |`;
+}
+
+/** Under its heading, as in the panel. */
+function groupTable(group: SettingGroup): string[] {
+  return [
+    `### ${group}`,
+    '',
+    '| Id | Name | Setting | Default | Unit | Bounds | Effect |',
+    '|---|---|---|---|---|---|---|',
+    ...SETTING_NAMES.filter((name) => SETTINGS[name].group === group).map(settingRow),
+    '',
+  ];
 }
 
 /** The whole page. */
@@ -79,10 +91,7 @@ export function configurationPage(): string {
     '',
     "First values stand under `Settings` by name; an admin's change (`POST /ProxyAdmin/api/settings`) is kept in the journal, wins from then on and takes effect at once. The environment twin of a setting is `GATEHOUSE_SETTINGS_` and its name, words parted by underscores.",
     '',
-    '| Id | Setting | Default | Unit | Bounds | Effect |',
-    '|---|---|---|---|---|---|',
-    ...SETTING_NAMES.map(settingRow),
-    '',
+    ...SETTING_GROUPS.flatMap(groupTable),
     '## Shared bounds',
     '',
     'Callers share these bounds, and none may take all: a session, a user and a network each have a share. A network is one IPv4 address or IPv6 /64; a /56 has four shares and a /48 sixteen, never more than three quarters of the maximum. A caller over its share is refused with 429 (code 1002), at the maximum with 503, where the bound says nothing else. `GET /ProxyAdmin/api/bounds` and the metrics `gatehouse_bound_held` and `gatehouse_bound_refusals_total` show what is held and refused. A number that is a setting is described above.',

@@ -82,6 +82,24 @@ export const VIEWS: readonly View[] = [
   panel('LoginLog', shows('sign_up')),
   panel('Audit', (page) => page.locator('tbody code').first().waitFor(), { documented: desktop('dark') }),
   panel('Settings', shows('ApiRPSLimit')),
+  panel(
+    'Settings',
+    async (page) => {
+      await page.getByLabel('Largest file', { exact: true }).fill('10485760');
+      await page.getByLabel('Protect the last key').check();
+      await page.getByLabel('Changed only').check();
+    },
+    { name: 'panel-settings-edited', documented: desktop('light') },
+  ),
+  panel('Settings?search=unheard', shows('No setting matches'), { name: 'panel-settings-empty' }),
+  panel('Settings', shows('Temporarily unavailable'), {
+    name: 'panel-settings-failing',
+    answers: { '**/api/{settings,bounds}': fails },
+  }),
+  panel('Settings', (page) => page.locator('.skeleton').first().waitFor(), {
+    name: 'panel-settings-slow',
+    answers: { '**/api/{settings,bounds}': hangs },
+  }),
   panel('Actors', shows('No failing actors')),
   panel('Tools', shows('four bytes each')),
   panel('Tools?name=wallet_get_balance', shows('Last callers'), { name: 'panel-tool' }),

@@ -1,4 +1,7 @@
-/** The runtime settings that an admin has changed. They win over the file and survive restarts; one actor in all. */
+/**
+ * The runtime settings that an admin has changed, with who did last. They win over the file and survive restarts; one actor
+ * in all, of which every node of a cluster has a copy.
+ */
 import {
   checkSetting,
   isSettingName,
@@ -11,8 +14,17 @@ import type { Protocol } from '../runtime/protocol.ts';
 /** The only instance. */
 export const SETTINGS_ID = 'all';
 
+/** The last change of a setting. */
+export interface SettingChange {
+  /** User id of the admin. */
+  readonly by: string;
+  readonly utcMs: number;
+}
+
 interface SettingsState {
   readonly values: Partial<Record<SettingName, SettingValue>>;
+  /** Absent in snapshots of versions that did not remember it. */
+  readonly changes?: Partial<Record<SettingName, SettingChange>>;
 }
 
 interface ChangeSetting {
@@ -28,11 +40,11 @@ interface SettingChanged {
   readonly type: 'changed';
   readonly name: SettingName;
   readonly value: SettingValue;
+  /** Absent in rows of versions that did not remember it. */
+  readonly change?: SettingChange;
 }
 
-interface SettingsQuery {
-  readonly type: 'values';
-}
+type SettingsQuery = { readonly type: 'values' } | { readonly type: 'changes' };
 
 /** The reply to `change`. */
 interface ChangedSetting {
@@ -45,7 +57,10 @@ type SettingsProtocol = Protocol<
   ChangeSetting,
   { readonly change: ChangedSetting },
   SettingsQuery,
-  { readonly values: SettingsState['values'] }
+  {
+    readonly values: SettingsState['values'];
+    readonly changes: NonNullable<SettingsState['changes']>;
+  }
 >;
 
 export const settings = defineActor<SettingsState, SettingsProtocol, SettingChanged>({
@@ -55,8 +70,11 @@ export const settings = defineActor<SettingsState, SettingsProtocol, SettingChan
   limits: { mailbox: 64, snapshotEvery: 200, idleMs: 60_000 },
   initial: () => ({ values: {} }),
   decide: { change },
-  evolve: (state, event) => ({ values: { ...state.values, [event.name]: event.value } }),
-  query: { values: ({ values }) => values },
+  evolve: ({ values, changes }, { name, value, change: last }) => ({
+    values: { ...values, [name]: value },
+    changes: { ...changes, [name]: last },
+  }),
+  query: { values: ({ values }) => values, changes: ({ changes = {} }) => changes },
 });
 
 function change(
@@ -69,7 +87,14 @@ function change(
   if (!check.ok) return refuse('InvalidInput', `value: ${check.message}`);
   const before = turn.settings.get(command.name);
   return {
-    events: [{ type: 'changed', name: command.name, value: check.value }],
+    events: [
+      {
+        type: 'changed',
+        name: command.name,
+        value: check.value,
+        change: { by: command.by, utcMs: turn.nowMs },
+      },
+    ],
     audit: [
       {
         utcMs: turn.nowMs,

@@ -7,8 +7,24 @@ type SettingSpec =
   | { readonly section: '8.1'; readonly scope: string; readonly key: string }
   | { readonly section: '8.3'; readonly effect: string };
 
+/** Under which heading people find a setting, in this order. */
+export const SETTING_GROUPS = [
+  'Rate limits',
+  'Connections and streams',
+  'Logins and keys',
+  'Sessions',
+  'One-time codes',
+  'Files',
+  'Events and webhooks',
+  'Audit log',
+] as const;
+export type SettingGroup = (typeof SETTING_GROUPS)[number];
+
 interface SettingBase {
   readonly id: number;
+  readonly group: SettingGroup;
+  /** What people call it. */
+  readonly title: string;
   readonly summary: string;
   /** Specification of the setting; settings outside the contract have none. */
   readonly spec?: SettingSpec;
@@ -37,23 +53,50 @@ export type SettingRow = NumberSetting | FlagSetting | TextSetting;
 export type SettingValue = number | string;
 export type SettingCheck = { ok: true; value: SettingValue } | { ok: false; message: string };
 
-export const rps = (id: number, value: number, summary: string) =>
-  ({ id, type: 'number', unit: 'requests/s', default: value, min: 0, max: 1_000_000, summary }) as const;
-export const seconds = (id: number, value: number, min: number, max: number, summary: string) =>
-  ({ id, type: 'number', unit: 's', default: value, min, max, summary }) as const;
-export const count = (id: number, value: number, min: number, max: number, summary: string) =>
-  ({ id, type: 'number', unit: '', default: value, min, max, summary }) as const;
-export const bytesPerSecond = (id: number, value: number, summary: string) =>
-  ({ id, type: 'number', unit: 'bytes/s', default: value, min: 0, max: 2 ** 40, summary }) as const;
-export const flag = (id: number, summary: string) => ({ id, type: 'flag', default: 0, summary }) as const;
+type Ungrouped<Row> = Row extends SettingRow ? Omit<Row, 'group'> : never;
+/** Default, minimum, maximum. */
+type Range = readonly [standard: number, min: number, max: number];
+
+const ranged = <const Unit extends string>(
+  unit: Unit,
+  id: number,
+  title: string,
+  [standard, min, max]: Range,
+  summary: string,
+) => ({ id, type: 'number', title, unit, default: standard, min, max, summary }) as const;
+
+export const rps = (id: number, title: string, standard: number, summary: string) =>
+  ranged('requests/s', id, title, [standard, 0, 1_000_000], summary);
+export const seconds = (id: number, title: string, range: Range, summary: string) =>
+  ranged('s', id, title, range, summary);
+export const days = (id: number, title: string, range: Range, summary: string) =>
+  ranged('days', id, title, range, summary);
+export const bytesPerSecond = (id: number, title: string, standard: number, summary: string) =>
+  ranged('bytes/s', id, title, [standard, 0, 2 ** 40], summary);
+export const count = (id: number, title: string, unit: string, range: Range, summary: string) =>
+  ranged(unit, id, title, range, summary);
+export const flag = (id: number, title: string, summary: string) =>
+  ({ id, type: 'flag', title, default: 0, summary }) as const;
+
+/** Rows of one group. */
+export const inGroup = <
+  const Group extends SettingGroup,
+  const Rows extends Readonly<Record<string, Ungrouped<SettingRow>>>,
+>(
+  group: Group,
+  rows: Rows,
+) =>
+  Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, { ...row, group }])) as unknown as {
+    readonly [Name in keyof Rows]: Rows[Name] & { readonly group: Group };
+  };
 
 /** `row` as one of the rate limits of spec 8.1. */
-export const ofScope = <Row extends SettingRow>(scope: string, key: string, row: Row) => ({
+export const ofScope = <const Row extends Ungrouped<SettingRow>>(scope: string, key: string, row: Row) => ({
   ...row,
   spec: { section: '8.1', scope, key } as const,
 });
 /** `row` as one of the settings of files of spec 8.3. */
-export const ofFiles = <Row extends SettingRow>(effect: string, row: Row) => ({
+export const ofFiles = <const Row extends Ungrouped<SettingRow>>(effect: string, row: Row) => ({
   ...row,
   spec: { section: '8.3', effect } as const,
 });

@@ -1,9 +1,9 @@
 /** Connects the settings actor, which stores the changes of admins, with the live values. */
 
-import { SETTINGS_ID, settings } from '../../actors/admin/settings.ts';
+import { SETTINGS_ID, type SettingChange, settings } from '../../actors/admin/settings.ts';
 import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import type { RunningSystem } from '../../actors/runtime/system.ts';
-import type { SettingRow } from '../../domain/settings/definitions.ts';
+import type { SettingGroup, SettingRow } from '../../domain/settings/definitions.ts';
 import {
   type LiveSettings,
   SETTING_NAMES,
@@ -11,11 +11,15 @@ import {
   type SettingName,
   type SettingValue,
 } from '../../domain/settings/settings.ts';
+import { toIso } from '../../domain/time.ts';
+import { nicknameOf } from '../accounts/nicknames.ts';
 
 /** A setting as admins see it. */
 interface SettingView {
   readonly id: number;
   readonly name: SettingName;
+  readonly title: string;
+  readonly group: SettingGroup;
   readonly type: SettingRow['type'];
   readonly unit: string;
   readonly default: SettingValue;
@@ -23,6 +27,22 @@ interface SettingView {
   readonly max: number | null;
   readonly value: SettingValue;
   readonly summary: string;
+  /** The last change by an admin; null without one, or of a version that did not remember it. */
+  readonly changed: {
+    readonly userId: string;
+    readonly nickname: string | null;
+    readonly utc: string;
+  } | null;
+}
+
+/** Of this node. */
+type Stored = Pick<RunningSystem, 'stored'> & Pick<ActorSystem, 'exists' | 'now'>;
+
+export interface SettingsAtNode {
+  readonly settings: LiveSettings;
+  readonly stored: Stored;
+  /** Reads what is stored into `settings`. */
+  readonly reload: () => void;
 }
 
 /**
@@ -40,28 +60,43 @@ export function settingsReload(local: Pick<RunningSystem, 'stored'>, live: LiveS
 }
 
 /**
- * Changes one setting: durable first, then effective at once. `reload` is of `live`: answers of two nodes may come in another
- * order than their changes.
+ * Changes one setting: durable first, then effective at once. `reload` is of `settings`: answers of two nodes may come in
+ * another order than their changes.
  * Fails with `InvalidInput` for an unknown name or a value out of bounds.
  */
 export async function changeSetting(
-  actors: ActorSystem,
-  { settings: live, reload }: { readonly settings: LiveSettings; readonly reload: () => void },
+  actors: Pick<ActorSystem, 'ask'>,
+  node: SettingsAtNode,
   change: { name: string; value: unknown; by: string; address: string },
 ): Promise<SettingView> {
-  const accepted = await actors.ask(settings, SETTINGS_ID, {
-    type: 'change',
-    ...change,
-  });
-  reload();
-  return viewSetting(live, accepted.name);
+  const { name } = await actors.ask(settings, SETTINGS_ID, { type: 'change', ...change });
+  node.reload();
+  return viewSetting(node, name, changesOf(node));
 }
 
-export function viewSetting(live: LiveSettings, name: SettingName): SettingView {
+/** All settings in the order of their table. */
+export function viewSettings(node: SettingsAtNode): SettingView[] {
+  const changes = changesOf(node);
+  return SETTING_NAMES.map((name) => viewSetting(node, name, changes));
+}
+
+type Changes = Partial<Record<SettingName, SettingChange>>;
+
+const changesOf = ({ stored }: SettingsAtNode): Changes =>
+  stored.stored(settings, SETTINGS_ID, { type: 'changes' });
+
+function viewSetting(
+  { settings: live, stored }: SettingsAtNode,
+  name: SettingName,
+  changes: Changes,
+): SettingView {
   const row: SettingRow = SETTINGS[name];
+  const last = changes[name];
   return {
     id: row.id,
     name,
+    title: row.title,
+    group: row.group,
     type: row.type,
     unit: row.type === 'number' ? row.unit : '',
     default: row.default,
@@ -69,5 +104,9 @@ export function viewSetting(live: LiveSettings, name: SettingName): SettingView 
     max: row.type === 'number' ? row.max : null,
     value: live.get(name),
     summary: row.summary,
+    changed:
+      last === undefined
+        ? null
+        : { userId: last.by, nickname: nicknameOf(stored, last.by), utc: toIso(last.utcMs) },
   };
 }

@@ -3,9 +3,10 @@ import { get } from '../shared/api.js';
 import { LoginAgain } from '../shared/login-again.js';
 import { useSession } from '../shared/session.js';
 import { Shell } from '../shared/shell.js';
-import { Act, Loaded, Notices, useLoad, View } from '../shared/ui.js';
+import { Act, Confirm, Loaded, Notices, useLoad, View } from '../shared/ui.js';
 import { html, render, useEffect, useState } from '../vendor/preact.js';
 import { loadNodes } from './cluster.js';
+import { lostByLeaving } from './leaving.js';
 import { LogIn } from './log-in.js';
 import { loadPlot } from './plot.js';
 import { findIn } from './search.js';
@@ -134,14 +135,35 @@ const pagesOf = (info, nodes) =>
   );
 const pageAt = (path, pages) => pages.find(({ name }) => addressOf(name) === path) ?? pages[0];
 
-/** The address bar as state: links within the panel change it without a load. */
+const here = () => location.pathname + location.search;
+
+/**
+ * The address bar as state: links within the panel change it without a load. A move that loses input waits in `asked`
+ * until `leave` makes it or `stay` drops it.
+ */
 function useAddress() {
-  const [address, setAddress] = useState(location.pathname + location.search);
+  const [address, setAddress] = useState(here());
+  const [asked, setAsked] = useState(undefined);
+  const move = (href) => {
+    const before = location.pathname;
+    history.pushState(null, '', href);
+    setAddress(here());
+    if (location.pathname !== before) scrollTo(0, 0);
+  };
   useEffect(() => {
-    const follow = () => setAddress(location.pathname + location.search);
+    const follow = () => {
+      const lost = here() === address ? undefined : lostByLeaving();
+      if (lost === undefined) {
+        setAddress(here());
+        return;
+      }
+      // The page has left the address already.
+      setAsked({ lost, href: location.href });
+      history.pushState(null, '', address);
+    };
     addEventListener('popstate', follow);
     return () => removeEventListener('popstate', follow);
-  }, []);
+  }, [address]);
   const go = (event) => {
     const link = event.target.closest('a');
     const isPlain =
@@ -155,16 +177,15 @@ function useAddress() {
     )
       return;
     event.preventDefault();
-    const isElsewhere = link.pathname !== location.pathname;
-    history.pushState(null, '', link.href);
-    setAddress(location.pathname + location.search);
-    if (isElsewhere) scrollTo(0, 0);
+    const lost = link.pathname + link.search === here() ? undefined : lostByLeaving();
+    if (lost === undefined) move(link.href);
+    else setAsked({ lost, href: link.href });
   };
-  return [address, go];
+  return { address, go, asked, leave: () => move(asked.href), stay: () => setAsked(undefined) };
 }
 
 function App() {
-  const [address, go] = useAddress();
+  const { address, go, asked, leave: leavePage, stay } = useAddress();
   const { info, session, isOver, enter, leave, logOut } = useSession();
   const link = LINKS[location.pathname];
   const isIn = session?.role != null && link === undefined;
@@ -179,6 +200,7 @@ function App() {
         : html`<${Bar} place=${place} session=${session} logOut=${logOut} />
           <main class="page" id="content"><${LogIn} session=${session} link=${link} onEnter=${enter} /></main>`}<//>
     <${LoginAgain} open=${isOver} onEnter=${enter} onLeave=${leave} />
+    <${Confirm} title="Leave without saving?" open=${asked !== undefined} onClose=${stay} confirm="Leave" run=${leavePage}><p>${asked?.lost}</p><//>
     <${Notices} />
   </div>`;
 }

@@ -67,10 +67,11 @@ export async function findIn(words) {
     ),
     ...some(
       settings,
-      ({ name, summary }) => has(name, summary),
-      ({ name }) => ({
+      ({ name, title, summary }) => has(name, title, summary),
+      ({ name, title, group }) => ({
         group: 'Settings',
-        title: name,
+        title,
+        note: group,
         icon: 'settings',
         href: `/ProxyAdmin/Settings?search=${encodeURIComponent(name)}`,
       }),

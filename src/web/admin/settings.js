@@ -1,111 +1,117 @@
-/** Runtime settings, effective immediately, and the shared bounds with their current use. */
-import { get, post } from '../shared/api.js';
-import { Act, Empty, Loaded, Table, useLoad } from '../shared/ui.js';
+/** Runtime settings in their groups, effective immediately, and the shared bounds with their current use. */
+import { get, post, sentenceOf } from '../shared/api.js';
+import { Act, Empty, Loaded, notify, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
+import { Bounds } from './bounds.js';
+import { useGuard } from './leaving.js';
+import { Setting } from './setting.js';
+import { readField } from './setting-values.js';
+
+const SETTINGS = '/ProxyAdmin/api/settings';
 
 export function SettingsPage({ nodes, role, query }) {
-  const settings = useLoad(() => get('/ProxyAdmin/api/settings'), []);
-  const [search, setSearch] = useState(query.get('search') ?? '');
-  const word = search.trim().toLowerCase();
-  return html`<p class="soft">Changes apply from the next request, survive restarts, and override the configuration file.</p>
-    <div class="filter"><label for="search">Search</label><input id="search" type="search" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /></div>
-    <section class="card" aria-label="Runtime settings"><${Loaded} of=${settings}>${(list) => {
-      const shown = list.filter(({ id, name, summary }) =>
-        `${id} ${name} ${summary}`.toLowerCase().includes(word),
-      );
-      return shown.length === 0
-        ? html`<${Empty}><p>No matching settings.</p><//>`
-        : shown.map(
-            (item) =>
-              html`<${Setting} key=${item.id} item=${item} canChange=${role === 'admin'} reload=${settings.reload} />`,
-          );
-    }}<//></section>
+  const settings = useLoad(() => get(SETTINGS), []);
+  return html`<p class="soft">Changes apply at once, survive restarts and override the configuration file.</p>
+    <div><${Loaded} of=${settings}>${(list) => html`<${Groups} list=${list} reload=${settings.reload} canChange=${role === 'admin'} query=${query} />`}<//></div>
     <${Bounds} areSeveral=${nodes.length > 0} />`;
 }
 
-/** Read-only: some bounds have a setting that changes them. */
-function Bounds({ areSeveral }) {
-  const bounds = useLoad(() => get('/ProxyAdmin/api/bounds'), []);
-  return html`<section class="card bounds" aria-labelledby="bounds">
-    <header><h2 id="bounds">Shared bounds</h2><div class="push"><button type="button" onClick=${bounds.reload}>Refresh</button></div></header>
-    <p class="soft">No session, user or network can hold all of a bound. A caller over its share gets status 429, and the others are served.${areSeveral && ' What is held and refused is that of the node that answers.'}</p>
-    <${Loaded} of=${bounds}>${(list) =>
-      html`<${Table} caption="Maxima and shares" rows=${list} columns=${BOUND_COLUMNS} keyOf=${({ name }) => name} />`}<//>
-  </section>`;
-}
+const counted = (count, one, several) => `${count} ${count === 1 ? one : several}`;
+const without = (held, names) =>
+  Object.fromEntries(Object.entries(held).filter(([name]) => !names.includes(name)));
 
-const MEBIBYTE = 1024 * 1024;
-
-function amount(value, unit) {
-  if (value === null) return '–';
-  return unit === 'bytes'
-    ? `${(value / MEBIBYTE).toLocaleString('en', { maximumFractionDigits: 1 })} MiB`
-    : value.toLocaleString('en');
-}
-
-const BOUND_COLUMNS = [
-  { title: 'Bound', head: true, cell: ({ name, summary }) => html`${name}<p class="hint">${summary}</p>` },
-  ...[
-    ['Held', ({ held }) => held],
-    ['Maximum', ({ maximum }) => maximum],
-    ['Per session', ({ session }) => session],
-    ['Per user', ({ user }) => user],
-    ['Per network', ({ network }) => network],
-  ].map(([title, read]) => ({ title, number: true, cell: (row) => amount(read(row), row.unit) })),
-  { title: 'Refused', number: true, cell: refusedOf },
-];
-
-function refusedOf({ refused }) {
-  const all = Object.values(refused).reduce((sum, count) => sum + count, 0);
-  const by = Object.entries(refused)
-    .filter(([, count]) => count > 0)
-    .map(([whose, count]) => `${whose} ${count.toLocaleString('en')}`);
-  return html`${all.toLocaleString('en')}${by.length > 0 && html`<p class="hint">${by.join(', ')}</p>`}`;
-}
-
-const textOf = (value) => (value === '' ? 'empty' : String(value));
-
-/** Input stays until it is saved or undone. A concurrent change by another admin is shown before it is overwritten. */
-function Setting({ item, canChange, reload }) {
-  const [typed, setTyped] = useState(undefined);
-  const [conflict, setConflict] = useState(undefined);
-  const value = typed ?? String(item.value);
-  const isNumber = item.type !== 'text';
-  const save = async (isSure) => {
-    const now = (await get('/ProxyAdmin/api/settings')).find(({ id }) => id === item.id);
-    if (!isSure && now.value !== item.value) {
-      setConflict(now.value);
-      return false;
-    }
-    await post('/ProxyAdmin/api/settings', { name: item.name, value: isNumber ? Number(value) : value });
-    // Before the input is dropped, so that the old value is never shown again.
-    await reload();
-    setConflict(undefined);
-    setTyped(undefined);
-    return true;
+/** Input stays until it is saved or undone, also where a filter hides its setting. */
+function Groups({ list, reload, canChange, query }) {
+  const [search, setSearch] = useState(query.get('search') ?? '');
+  const [changedOnly, setChangedOnly] = useState(false);
+  /** What was typed, and why it was not saved, by name. */
+  const [typed, setTyped] = useState({});
+  const [troubles, setTroubles] = useState({});
+  const edited = list.filter(({ name }) => typed[name] !== undefined);
+  useGuard(
+    edited.length === 0
+      ? undefined
+      : `${counted(edited.length, 'setting is', 'settings are')} not saved: ${edited.map(({ title }) => title).join(', ')}.`,
+  );
+  const forget = (names) => {
+    setTyped((held) => without(held, names));
+    setTroubles((held) => without(held, names));
   };
-  const id = `setting-${item.id}`;
-  const bounds = item.min === null ? '' : `, from ${item.min} to ${item.max}`;
-  return html`<div class="setting">
-    <div>
-      <h2><label for=${id}>${item.name}</label></h2>
-      <p>${item.summary}</p>
-      <p class="hint">Number ${item.id}. Default ${textOf(item.default)}${item.unit === '' ? '' : ` ${item.unit}`}${bounds}${item.type === 'flag' ? ', 0 or 1' : ''}.${item.value === item.default ? '' : ` Changed from the default.`}</p>
+  const type = ({ name }, text) => {
+    forget([name]);
+    if (text !== undefined) setTyped((held) => ({ ...held, [name]: text }));
+    else if (troubles[name]?.other !== undefined) void reload();
+  };
+  const save = async (items) => {
+    const { saved, failed } = await saveAll(items, typed);
+    // Before the input is dropped, so that the old value is never shown again.
+    if (saved.length > 0) await reload();
+    forget(saved.map(({ name }) => name));
+    setTroubles((held) => ({ ...held, ...failed }));
+    const [first] = saved;
+    if (first !== undefined)
+      notify(saved.length === 1 ? `${first.title} is changed.` : `${saved.length} settings are changed.`);
+    const [refused] = items.filter(({ name }) => failed[name] !== undefined);
+    if (refused !== undefined) document.getElementById(`setting-${refused.id}`)?.focus();
+  };
+  const word = search.trim().toLowerCase();
+  const isShown = ({ name, title, group, summary, value, default: standard }) =>
+    `${name} ${title} ${group} ${summary}`.toLowerCase().includes(word) &&
+    (!changedOnly || value !== standard || typed[name] !== undefined);
+  const shown = list.filter(isShown);
+  const groups = [...new Set(shown.map(({ group }) => group))];
+  return html`<div class="settings"><div class="tools">
+      <input type="search" aria-label="Search settings" placeholder="Search settings" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} />
+      <label class="check"><input type="checkbox" checked=${changedOnly} onChange=${(event) => setChangedOnly(event.currentTarget.checked)} /> Changed only</label>
+      <span class="small soft push" role="status">${shown.length === list.length ? counted(list.length, 'setting', 'settings') : `${shown.length} of ${list.length} settings`}</span>
     </div>
-    <form class="stack" onSubmit=${(event) => event.preventDefault()}>
-      <input id=${id} value=${value} inputmode=${isNumber ? 'numeric' : undefined} disabled=${!canChange} onInput=${(event) => setTyped(event.currentTarget.value)} />
-      ${conflict !== undefined && html`<p class="fault" role="alert">It was set to ${textOf(conflict)} by another admin after you opened this page.</p>`}
-      ${
-        typed !== undefined &&
-        html`<div class="row">
-        <${Act} kind="primary" inline done=${`${item.name} is changed.`} disabled=${isNumber && (value.trim() === '' || !Number.isFinite(Number(value)))} run=${() => save(conflict !== undefined)}>${conflict === undefined ? 'Save' : 'Overwrite'}<//>
-        <button type="button" onClick=${() => {
-          setTyped(undefined);
-          setConflict(undefined);
-          void reload();
-        }}>Undo</button>
-      </div>`
+    ${
+      shown.length === 0 &&
+      html`<section class="card"><${Empty} icon="settings"><p>${word === '' ? 'Every setting has its default.' : 'No setting matches.'}</p><button type="button" onClick=${() => {
+        setSearch('');
+        setChangedOnly(false);
+      }}>Show all</button><//></section>`
+    }
+    ${groups.map(
+      (
+        group,
+      ) => html`<section key=${group} class="card" aria-label=${group}><header><h2>${group}</h2></header>
+        ${shown
+          .filter((item) => item.group === group)
+          .map(
+            (item) =>
+              html`<${Setting} key=${item.name} item=${item} typed=${typed[item.name]} trouble=${troubles[item.name]} canChange=${canChange} onType=${(text) => type(item, text)} onOverwrite=${() => save([{ ...item, value: troubles[item.name].other.value }])} />`,
+          )}
+      </section>`,
+    )}
+    ${
+      edited.length > 0 &&
+      html`<div class="unsaved" role="region" aria-label="Changes that are not saved"><span>${counted(edited.length, 'change', 'changes')} not saved</span>
+        <div class="row"><button type="button" onClick=${() => forget(edited.map(({ name }) => name))}>Undo</button><${Act} kind="primary" run=${() => save(edited)}>Save<//></div></div>`
+    }</div>`;
+}
+
+/**
+ * Saves what was typed for `items`, one by one. `failed`, by name: the fault, or the setting as another admin has changed it
+ * since it was read.
+ */
+async function saveAll(items, typed) {
+  const saved = [];
+  const failed = {};
+  const now = new Map((await get(SETTINGS)).map((item) => [item.name, item]));
+  for (const item of items) {
+    const { value, fault } = readField(item, typed[item.name]);
+    const other = now.get(item.name);
+    if (fault !== undefined) failed[item.name] = { fault };
+    else if (other.value !== item.value) failed[item.name] = { other };
+    else {
+      try {
+        await post(SETTINGS, { name: item.name, value });
+        saved.push(item);
+      } catch (error) {
+        failed[item.name] = { fault: sentenceOf(error) };
       }
-    </form>
-  </div>`;
+    }
+  }
+  return { saved, failed };
 }

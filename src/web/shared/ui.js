@@ -283,15 +283,20 @@ export function exactTime(iso) {
 
 /** The last four digits of an id; the whole one on hover, copied at a press. */
 export function ShortId({ id }) {
+  return html`<${CopyText} text=${id} shown=${`…${id.slice(-4)}`} what=${`id ${id}`} />`;
+}
+
+/** A text of machines, such as a name or an id, as `shown`; a press copies all of it. `what`: the word for it. */
+export function CopyText({ text, shown, what }) {
   const [copied, setCopied] = useState(false);
-  const copy = async () => setCopied(await copyText(id));
+  const copy = async () => setCopied(await copyText(text));
   useEffect(() => {
     if (!copied) return undefined;
     const timer = setTimeout(() => setCopied(false), 2_000);
     return () => clearTimeout(timer);
   }, [copied]);
-  const shown = copied ? 'Copied' : `…${id.slice(-4)}`;
-  return html`<button type="button" class="id" title=${id} aria-label=${`${shown}, copy the id ${id}`} onClick=${copy}>${shown}<${Icon} name=${copied ? 'circle-check' : 'copy'} /></button>`;
+  const word = copied ? 'Copied' : shown;
+  return html`<button type="button" class="id" title=${text} aria-label=${`${word}, copy the ${what}`} onClick=${copy}>${word}<${Icon} name=${copied ? 'circle-check' : 'copy'} /></button>`;
 }
 
 /** Bytes for people: 1,536 → 1.5 KB, by 1,024. */

@@ -360,17 +360,30 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
 async function changeSetting(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
   await linkTo(page, 'Settings').click();
   await page.getByRole('row', { name: /^requests/ }).waitFor();
-  const sections = page.locator('main section');
-  t.equal(await sections.first().getAttribute('aria-label'), 'Runtime settings', 'above the bounds');
-  await page.getByLabel('Search').fill('ApiRPSLimit');
-  const field = page.getByLabel('ApiRPSLimit', { exact: true });
+  await page.getByLabel('Search settings').waitFor();
+  t.same(
+    (await page.getByRole('main').getByRole('heading', { level: 2 }).allInnerTexts()).slice(0, 2),
+    ['Rate limits', 'Connections and streams'],
+    'groups, above the bounds',
+  );
+  t.equal(
+    await page.getByLabel('Open connections', { exact: true }).inputValue(),
+    '10,000',
+    'grouped digits',
+  );
+  await page.getByLabel('Search settings').fill('ApiRPSLimit');
+  const field = page.getByLabel('Requests of a connection', { exact: true });
   await field.fill('-1');
-  await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('alert').getByText(/value/).waitFor();
+  const save = page.getByRole('button', { name: 'Save' });
+  await save.click();
+  await page.getByRole('alert').getByText('from 0 to 1,000,000').waitFor();
   t.equal(await field.inputValue(), '-1', 'typed input stays');
+  t.same(await violations(), []);
   await field.fill('50');
-  await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('ApiRPSLimit is changed').waitFor();
+  await save.click();
+  await page.getByText('Requests of a connection is changed').waitFor();
+  const row = page.locator('.setting').filter({ has: field });
+  await row.getByText(/^Changed by account …\d{4}\s+just now/).waitFor();
   t.same(await violations(), []);
   await picture('admin-settings');
   const bounds = page.getByRole('region', { name: 'Shared bounds' });
@@ -380,11 +393,52 @@ async function changeSetting(t: Test, { page, violations, picture }: OpenPage): 
   await page.evaluate(
     `fetch('/ProxyAdmin/api/settings', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ name: 'ApiRPSLimit', value: 70 }) })`,
   );
-  await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('alert').getByText('set to 70 by another admin').waitFor();
+  await save.click();
+  await page.getByRole('alert').getByText('set it to 70 after you opened this page').waitFor();
+  t.same(await violations(), []);
   await page.getByRole('button', { name: 'Overwrite' }).click();
-  await page.getByRole('button', { name: 'Overwrite' }).waitFor({ state: 'hidden' });
+  await save.waitFor({ state: 'hidden' });
   t.equal(await field.inputValue(), '60');
+  await t.test('only what has changed, and the default again', (t) => resetSetting(t, page));
+  await t.test('a guard on leaving', (t) => guardLeaving(t, page, violations));
+}
+
+/** `ApiRPSLimit` is the only setting that has changed. */
+async function resetSetting(t: Test, page: Page): Promise<void> {
+  await page.getByLabel('Search settings').fill('');
+  await page.getByLabel('Changed only').check();
+  await page.getByText(/^1 of \d+ settings$/).waitFor();
+  await page.getByRole('button', { name: 'Reset Requests of a connection' }).click();
+  t.equal(await page.getByLabel('Requests of a connection', { exact: true }).inputValue(), '2');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Every setting has its default').waitFor();
+  await page.getByRole('button', { name: 'Show all' }).click();
+  await page.getByText('Largest file', { exact: true }).waitFor();
+}
+
+/** By a link and by the way back; input that is undone is not asked about. */
+async function guardLeaving(t: Test, page: Page, violations: OpenPage['violations']): Promise<void> {
+  const field = page.getByLabel('Largest file', { exact: true });
+  await field.fill('10485760');
+  await page.getByText('10 MB').waitFor();
+  const dialog = page.getByRole('dialog', { name: 'Leave without saving?' });
+  await linkTo(page, 'Accounts').click();
+  await dialog.getByText('1 setting is not saved: Largest file.').waitFor();
+  t.same(await violations(), []);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  await page.goBack();
+  await dialog.waitFor();
+  t.match(page.url(), /Settings$/);
+  t.equal(await field.inputValue(), '10,485,760', 'input stays');
+  await dialog.getByRole('button', { name: 'Leave' }).click();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  await linkTo(page, 'Settings').click();
+  await field.fill('1');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  t.equal(await field.inputValue(), '20,971,520');
+  await linkTo(page, 'Accounts').click();
+  await page.getByRole('heading', { name: 'Accounts' }).waitFor();
 }
 
 // covers R4

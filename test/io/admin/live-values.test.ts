@@ -6,7 +6,8 @@ import { STAFF_ID, staff } from '../../../src/actors/admin/staff.ts';
 import type { ActorSystem } from '../../../src/actors/runtime/actor.ts';
 import type { Role } from '../../../src/domain/roles.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
-import { changeSetting, settingsReload } from '../../../src/io/admin/settings.ts';
+import { toIso } from '../../../src/domain/time.ts';
+import { changeSetting, settingsReload, viewSettings } from '../../../src/io/admin/settings.ts';
 import { LiveStaff } from '../../../src/io/admin/staff.ts';
 import { createTestActors } from '../../support/actors/actors.ts';
 
@@ -89,11 +90,51 @@ t.test('changeSetting: an answer that comes late does not bring a former value b
       return accepted;
     },
   } as unknown as ActorSystem;
-  const changed = changeSetting(slow, { settings: live, reload }, { name: 'AuditDays', value: 7, ...BY });
+  const node = { settings: live, stored: system, reload };
+  const changed = changeSetting(slow, node, { name: 'AuditDays', value: 7, ...BY });
   await change(9);
   reload();
   t.equal(live.get('AuditDays'), 9, 'the change of another node');
   answer?.();
   t.equal((await changed).value, 9);
   t.equal(live.get('AuditDays'), 9);
+});
+
+t.test(
+  'settings: the last change is shown with its admin and time, also when the value was the same',
+  async (t) => {
+    const { system, clock } = createTestActors({ kinds: [settings, user] });
+    const live = new LiveSettings({ AuditDays: 30 });
+    const node = { settings: live, stored: system, reload: settingsReload(system, live) };
+    const shown = () => viewSettings(node).find(({ name }) => name === 'AuditDays');
+    t.equal(shown()?.changed, null, 'a value of the file has no admin');
+    await changeSetting(system, node, { name: 'AuditDays', value: 7, ...BY });
+    const { title, group, value, changed } = shown() ?? {};
+    t.strictSame(
+      { title, group, value, changed },
+      {
+        title: 'Records are kept',
+        group: 'Audit log',
+        value: 7,
+        changed: { userId: '1', nickname: null, utc: toIso(clock.nowMs) },
+      },
+    );
+    clock.nowMs += 1_000;
+    const again = await changeSetting(system, node, {
+      name: 'AuditDays',
+      value: 7,
+      by: '2',
+      address: BY.address,
+    });
+    t.strictSame(again.changed, { userId: '2', nickname: null, utc: toIso(clock.nowMs) });
+  },
+);
+
+t.test('settings: rows and snapshots without the admin of a change show none', (t) => {
+  const before = settings.evolve({ values: {} }, { type: 'changed', name: 'AuditDays', value: 7 });
+  const query = (state: typeof before) =>
+    settings.query(state, { type: 'changes' }, undefined, { nowMs: 0, settings: new LiveSettings() });
+  t.same(query(before), {});
+  t.same(query({ values: { AuditDays: 7 } }), {});
+  t.end();
 });

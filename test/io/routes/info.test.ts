@@ -52,7 +52,12 @@ function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
     relatedOrigins,
     info,
     createHealthRoute(facts),
-    ...createAdminSettingRoutes({ settings: live, reload: () => undefined, bounds: new SharedBounds(live) }),
+    ...createAdminSettingRoutes({
+      settings: live,
+      stored: { ...NAMES, stored: () => ({}) as never },
+      reload: () => undefined,
+      bounds: new SharedBounds(live),
+    }),
   ];
   const fixture = startHttp({ routes, settings: live, gate: GATE, site, actors: NAMES });
   t.teardown(() => fixture.close());

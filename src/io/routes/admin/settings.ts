@@ -2,6 +2,7 @@
 import type { SharedBounds } from '../../../domain/limits/shared-bounds.ts';
 import {
   array,
+  idText,
   integer,
   named,
   nullable,
@@ -10,10 +11,12 @@ import {
   text,
   union,
   unknown,
+  utcText,
 } from '../../../domain/schema.ts';
-import { type LiveSettings, SETTING_NAMES } from '../../../domain/settings/settings.ts';
+import { SETTING_GROUPS } from '../../../domain/settings/definitions.ts';
+import { nicknameSchema } from '../../accounts/nicknames.ts';
 import { requireFresh } from '../../admin/pagination.ts';
-import { changeSetting, viewSetting } from '../../admin/settings.ts';
+import { changeSetting, type SettingsAtNode, viewSettings } from '../../admin/settings.ts';
 import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 
 const settingValue = union([integer(), text()], { examples: [2] });
@@ -22,6 +25,8 @@ const settingView = named(
   object({
     id: integer(),
     name: text({ examples: ['ApiRPSLimit'] }),
+    title: text({ examples: ['Requests of a connection'] }),
+    group: oneOf(SETTING_GROUPS),
     type: oneOf(['number', 'flag', 'text']),
     unit: text({ examples: ['requests per second'] }),
     default: settingValue,
@@ -29,6 +34,7 @@ const settingView = named(
     max: nullable(integer()),
     value: settingValue,
     summary: text({ examples: ['Requests per second of one connection'] }),
+    changed: nullable(object({ userId: idText(), nickname: nicknameSchema, utc: utcText() })),
   }),
 );
 
@@ -47,26 +53,26 @@ const boundView = named(
   }),
 );
 
-export interface AdminSettingDeps {
-  readonly settings: LiveSettings;
-  /** Reads what is stored into `settings`. */
-  readonly reload: () => void;
+export interface AdminSettingDeps extends SettingsAtNode {
   readonly bounds: Pick<SharedBounds, 'report'>;
 }
 
 export function createAdminSettingRoutes(deps: AdminSettingDeps): AnyRoute[] {
-  const { settings: live, bounds } = deps;
+  const { bounds } = deps;
   return [
     defineRoute({
       method: 'GET',
       path: '/ProxyAdmin/api/settings',
       summary: 'All runtime settings with their bounds and values',
-      docs: { description: '`type` flag is 0 or 1. `min` and `max` are null for texts.' },
+      docs: {
+        description:
+          'In the order of their groups. `type` flag is 0 or 1. `min` and `max` are null for texts. `changed` is the last change by an admin.',
+      },
       group: 'admin',
       auth: 'admin',
       limits: [],
       result: array(settingView),
-      handle: () => SETTING_NAMES.map((name) => viewSetting(live, name)),
+      handle: () => viewSettings(deps),
     }),
     defineRoute({
       method: 'GET',
