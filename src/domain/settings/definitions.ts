@@ -23,7 +23,7 @@ export type SettingGroup = (typeof SETTING_GROUPS)[number];
 interface SettingBase {
   readonly id: number;
   readonly group: SettingGroup;
-  /** What people call it. */
+  /** The name for people. */
   readonly title: string;
   readonly summary: string;
   /** Specification of the setting; settings outside the contract have none. */

@@ -35,7 +35,7 @@ interface SettingView {
   } | null;
 }
 
-/** Of this node. */
+/** The part of the actors that this node reads. */
 type Stored = Pick<RunningSystem, 'stored'> & Pick<ActorSystem, 'exists' | 'now'>;
 
 export interface SettingsAtNode {

@@ -18,5 +18,5 @@ export function useGuard(words) {
   }, [words]);
 }
 
-/** What a move to another page would lose; undefined: nothing. */
+/** The words for what a move to another page would lose; undefined: nothing. */
 export const lostByLeaving = () => shown;

@@ -97,7 +97,7 @@ const PAGES = [
     title: 'Settings',
     group: 'System',
     icon: 'settings',
-    load: async () => (await import('./settings.js')).SettingsPage,
+    load: async () => (await import('./settings/page.js')).SettingsPage,
   },
   {
     name: 'Actors',

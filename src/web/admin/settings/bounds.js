@@ -1,7 +1,7 @@
 /** The bounds that callers share, with what is held of them now and what was refused. */
-import { get } from '../shared/api.js';
-import { Loaded, Table, useLoad } from '../shared/ui.js';
-import { html } from '../vendor/preact.js';
+import { get } from '../../shared/api.js';
+import { Loaded, Table, useLoad } from '../../shared/ui.js';
+import { html } from '../../vendor/preact.js';
 
 /** Read-only: some bounds have a setting that changes them. */
 export function Bounds({ areSeveral }) {

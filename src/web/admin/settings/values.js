@@ -1,5 +1,5 @@
 /** Values of settings as people read and type them. */
-import { sizeText } from '../shared/ui.js';
+import { sizeText } from '../../shared/ui.js';
 
 /** The largest unit of a time that divides it. */
 const TIMES = [
@@ -12,7 +12,7 @@ const LARGE = { s: 120, bytes: 1024, 'bytes/s': 1024 };
 
 const grouped = (value) => value.toLocaleString('en');
 
-/** As it stands in a field. */
+/** The text of its field. */
 export const fieldText = (item, value) => (item.type === 'number' ? grouped(value) : String(value));
 
 /** A value in a sentence, without its unit. */
@@ -22,7 +22,7 @@ export function valueText(item, value) {
   return value === '' ? 'empty' : `“${value}”`;
 }
 
-/** What a large number comes to: "1 day", "20 MB"; undefined where its field says enough. */
+/** A large number in a larger unit: "1 day", "20 MB"; undefined where its field says enough. */
 export function meaningOf({ unit }, value) {
   if (!(value >= LARGE[unit])) return undefined;
   if (unit !== 's') return unit === 'bytes' ? sizeText(value) : `${sizeText(value)}/s`;

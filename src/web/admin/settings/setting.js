@@ -1,8 +1,8 @@
 /** One setting: its name and meaning, who changed it last, and its field with the unit. */
-import { CopyText, Time } from '../shared/ui.js';
-import { html } from '../vendor/preact.js';
-import { fieldText, meaningOf, readField, valueText } from './setting-values.js';
-import { addressOfAccount, called } from './who.js';
+import { CopyText, Time } from '../../shared/ui.js';
+import { html } from '../../vendor/preact.js';
+import { addressOfAccount, called } from '../who.js';
+import { fieldText, meaningOf, readField, valueText } from './values.js';
 
 /** `typed`: what its field holds instead of the value; undefined without a change. `trouble`: why it was not saved. */
 export function Setting({ item, typed, trouble, canChange, onType, onOverwrite }) {
@@ -30,7 +30,7 @@ function LastChange({ item: { changed, value, default: standard } }) {
   return value !== standard && html`<span>From the configuration</span>`;
 }
 
-/** Numbers are grouped while nobody types in them. */
+/** Digits are grouped once the field is left. */
 function Field({ id, item, typed, fault, disabled, onType }) {
   const text = typed ?? fieldText(item, item.value);
   const read = readField(item, text);
@@ -40,7 +40,7 @@ function Field({ id, item, typed, fault, disabled, onType }) {
     'aria-describedby': `${id}-hint${fault === undefined ? '' : ` ${id}-fault`}`,
     'aria-invalid': fault !== undefined,
   };
-  // What equals the value is no change.
+  // A text that equals the value is no change.
   const type = (next) => onType(readField(item, next).value === item.value ? undefined : next);
   if (item.type === 'flag')
     return html`<div class="switch"><input ...${common} type="checkbox" checked=${text === '1'} onChange=${(event) => type(event.currentTarget.checked ? '1' : '0')} /><span aria-hidden="true">${text === '1' ? 'On' : 'Off'}</span></div>`;

@@ -1,11 +1,11 @@
 /** Runtime settings in their groups, effective immediately, and the shared bounds with their current use. */
-import { get, post, sentenceOf } from '../shared/api.js';
-import { Act, Empty, Loaded, notify, useLoad } from '../shared/ui.js';
-import { html, useState } from '../vendor/preact.js';
+import { get, post, sentenceOf } from '../../shared/api.js';
+import { Act, Empty, Loaded, notify, useLoad } from '../../shared/ui.js';
+import { html, useState } from '../../vendor/preact.js';
+import { useGuard } from '../leaving.js';
 import { Bounds } from './bounds.js';
-import { useGuard } from './leaving.js';
 import { Setting } from './setting.js';
-import { readField } from './setting-values.js';
+import { readField } from './values.js';
 
 const SETTINGS = '/ProxyAdmin/api/settings';
 
@@ -24,7 +24,7 @@ const without = (held, names) =>
 function Groups({ list, reload, canChange, query }) {
   const [search, setSearch] = useState(query.get('search') ?? '');
   const [changedOnly, setChangedOnly] = useState(false);
-  /** What was typed, and why it was not saved, by name. */
+  /** Texts that were typed, and why they were not saved, by name. */
   const [typed, setTyped] = useState({});
   const [troubles, setTroubles] = useState({});
   const edited = list.filter(({ name }) => typed[name] !== undefined);
