@@ -162,18 +162,18 @@ t.test('tidy: citations: every page, heading, decision, section and file of a co
 t.test('tidy: citations: a planted one that leads nowhere is found', async (t) => {
   const pages = new Map([
     ['docs/specification.md', '### 4.6 Files\n'],
-    [`docs/decisions/${'0126'}-depth.md`, '# Depth\n'],
+    [`docs/decisions/${'0079'}-depth.md`, '# Depth\n'],
   ]);
   const faults = (comment: string) =>
     citationFaults(new Map([['src/a.ts', `x; ${comment}\n`]]), pages, [...pages.keys(), 'src/b.ts']);
-  const sound = 'spec 4.6 rule 1, docs/specification.md#46-files, decision\n * 0126, src/b.ts';
+  const sound = 'spec 4.6 rule 1, docs/specification.md#46-files, decision\n * 0079, src/b.ts';
   t.same(faults(`/* ${sound} */`), []);
   t.same(faults("'files.md'; // 'spec 4.6'"), [], 'strings are no citations');
   for (const wrong of [
     'files.md',
     'docs/specification.md#46-fil',
     'spec 4.9',
-    'decisions 0126 and 0127',
+    'decisions 0079 and 0127',
     'src/c.ts',
   ])
     t.equal(faults(`// as ${wrong} says`).length, 1, wrong);

@@ -52,9 +52,9 @@ export async function openActorJournal(
   }
   const journal = await openStorage({
     directory: dataPath,
-    // The log has the truth (docs/decisions/0246).
+    // The log has the truth (docs/decisions/0245).
     unsynced: head !== undefined,
-    // Records that all nodes have are bounded by rows of the log (docs/decisions/0270).
+    // Records that all nodes have are bounded by rows of the log (docs/decisions/0096).
     auditRowsMax: (ring) =>
       head !== undefined && !isNodeRing(ring) ? Number.POSITIVE_INFINITY : auditRowsMax(settings, ring),
     stepBytes: JOURNAL_STEP_BYTES,

@@ -1,4 +1,4 @@
-/** Content of commands, queries and their answers: between nodes they travel as plain data (decision 0222). */
+/** Content of commands, queries and their answers: between nodes they travel as plain data (decision 0220). */
 import t from 'tap';
 import type { user } from '../../src/actors/accounts/user.ts';
 import type { mcpServer } from '../../src/actors/admin/mcp-server.ts';

@@ -45,7 +45,7 @@ export const STANDARD_GAPS = [
   {
     standard: 'RFC 9112 7.1.1',
     sentence: 'A recipient MUST ignore unrecognized chunk extensions.',
-    gap: 'uWebSockets.js reads an extension as digits of the size: the last chunk `0;a` has 186 bytes. No byte of the extension reaches the gateway, so it cannot refuse the request at once. It waits for the rest of the body and answers 408 below the minimum rate; the connection carries no further request ([0090](decisions/0090-chunked-and-proxy-protocol-connections-carry-one-request.md)). Common clients send no extensions.',
+    gap: 'uWebSockets.js reads an extension as digits of the size: the last chunk `0;a` has 186 bytes. No byte of the extension reaches the gateway, so it cannot refuse the request at once. It waits for the rest of the body and answers 408 below the minimum rate; the connection carries no further request ([0090](decisions/0090-odd-connections-and-unread-bodies-end.md#chunked-requests-and-proxy-protocol-no-further-request)). Common clients send no extensions.',
   },
   {
     standard: 'RFC 9112 7.1.2',

@@ -1,6 +1,6 @@
 /**
  * Suites of test files that run in one process. A process uses up to a second before its first test, most of it to load
- * modules; files that load the same modules share one (decision 0126).
+ * modules; files that load the same modules share one (decision 0079).
  */
 
 /** Name of a suite, and what the paths of its files below `test/` begin with. The longest beginning decides. */

@@ -1,6 +1,6 @@
 /**
  * Amount of random search in a run of the tests: runs of fast-check, seeds of simulators, kills and power cuts.
- * `GATEHOUSE_TEST_DEPTH` and `GATEHOUSE_TEST_SEED` choose depth and seed (docs/decisions/0126).
+ * `GATEHOUSE_TEST_DEPTH` and `GATEHOUSE_TEST_SEED` choose depth and seed (docs/decisions/0079).
  */
 import { randomInt } from 'node:crypto';
 import t from 'tap';

@@ -19,7 +19,7 @@ export class BadFrame extends Error {
   }
 }
 
-// Without records, as nothing that travels is a Map (docs/decisions/0222).
+// Without records, as nothing that travels is a Map (docs/decisions/0220).
 const packr = new Packr({ useRecords: false, moreTypes: true, copyBuffers: true });
 
 /** One frame, ready to be written. Throws `BadFrame` for one that no receiver would take. */

@@ -4,7 +4,7 @@ import type { HttpResponse } from '../listen/server.ts';
 const INTERVAL_MS = 1_000;
 /** uWS closes a body of less than 16 KB/s after 10 s; a pause and resume restarts its timeout. */
 export const REARM_INTERVALS = 4;
-/** 1 KiB/s over 10 s: an unfinished request holds shared resources (docs/decisions/0091). */
+/** 1 KiB/s over 10 s: an unfinished request holds shared resources (docs/decisions/0090). */
 const WINDOW_SECONDS = 10;
 const WINDOW_BYTES_MIN = 10 * 1024;
 

@@ -41,7 +41,7 @@ interface ReservedPort {
 
 /**
  * Tries all ports together, so that duplicates are refused. A given port is released, so that connections during the start
- * are refused (docs/decisions/0114); one that the system picked stays bound. Rejects with `ListenError`.
+ * are refused (docs/decisions/0083); one that the system picked stays bound. Rejects with `ListenError`.
  */
 export async function reservePorts(
   wanted: readonly { readonly host: string; readonly port: number }[],
