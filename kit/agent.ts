@@ -6,7 +6,7 @@ import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { generateKey } from '../src/cli/keygen.ts';
 
-/** Between two attempts. */
+/** Wait between two attempts. */
 const RETRY_MS = 20;
 
 export interface SoftwareKey {

@@ -89,7 +89,7 @@ function unpacked(): Executable {
   return faultOf(path) === undefined ? { path } : { path, libraries: join(folder, 'al2023', 'lib') };
 }
 
-/** In a process of its own: the package reads TMPDIR and changes its environment. */
+/** Unpacks in a process of its own: the package reads TMPDIR and changes its environment. */
 function unpackInto(folder: string): void {
   const script = "import('@sparticuz/chromium').then((chromium) => chromium.default.executablePath())";
   const run = runSync(process.execPath, ['-e', script], {

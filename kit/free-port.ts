@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto';
 import { connect } from 'node:net';
 import { findFreePort, ListenError } from '../src/io/http/listen/free-port.ts';
 
-/** Below the ports that Linux gives to programs that ask for any (32768): none of them takes it meanwhile. */
+/** Ports below those that Linux gives to programs that ask for any (32768): none of them takes it meanwhile. */
 const FIRST = 20_000;
 const END = 32_000;
 const RETRY_MS = 10;

@@ -40,7 +40,7 @@ export interface KilledClients {
   observe?(): void;
   /** Continues after the restart as clients would, and returns the faults; an exception is a fault too. */
   check(gateway: RunningGateway): Promise<void>;
-  /** After the last check. */
+  /** Called after the last check. */
   end?(): void;
 }
 

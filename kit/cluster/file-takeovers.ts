@@ -37,7 +37,7 @@ export interface FileTakeoverReport {
   /** Bodies that a pause met between their first and their last byte. */
   readonly midBody: number;
   readonly faults: readonly string[];
-  /** After a fault: the last errors that each node has logged, those of requests left out. */
+  /** Last errors that each node has logged, after a fault; those of requests left out. */
   readonly errors: readonly string[];
 }
 
@@ -338,7 +338,7 @@ class Takeovers {
     throw new Error(`${path}: no answer, last ${last}`);
   }
 
-  /** At every node. */
+  /** Compares the file at every node. */
   async #compare(kind: Kind, uploader: Uploader, fileId: string, bytes: Buffer): Promise<void> {
     const version = kind === 'chunked' ? 'v1' : 'v2';
     const hashes = new Map<string, string>();

@@ -54,9 +54,9 @@ export interface NodeProcess {
   readonly url: string;
   readonly dataPath: string;
   readonly logFile: string;
-  /** In front of the database, for this node alone. */
+  /** Proxy in front of the database, for this node alone. */
   readonly database: TcpProxy;
-  /** In front of what other nodes connect to. */
+  /** Proxy in front of the address that other nodes connect to. */
   readonly links: TcpProxy;
   /** The process of the last start. */
   readonly gateway: RunningGateway;
@@ -239,7 +239,10 @@ class Node implements NodeProcess {
     await started;
   }
 
-  /** After a start that is under way. Undefined where no process ran. A stopped process continues first, or it would never see the signal. */
+  /**
+   * Ends the node after a start that is under way. Undefined where no process ran. A stopped process continues first,
+   * or it would never see the signal.
+   */
   async end(): Promise<Exit | undefined> {
     this.#isEnding = true;
     this.database.heal();

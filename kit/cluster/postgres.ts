@@ -306,7 +306,7 @@ class Server {
     }
   }
 
-  /** With owners and rights. Beside this process, whose proxies carry requests meanwhile. */
+  /** Copies with owners and rights. Beside this process, whose proxies carry requests meanwhile. */
   #copy(from: string, to: string): Promise<void> {
     rmSync(to, { recursive: true, force: true });
     return new Promise((resolve, reject) => {

@@ -16,7 +16,7 @@ export type S3Fault = 'slow' | 'internal' | 'lost' | 'silent' | 'late error' | '
 
 export interface S3Request {
   readonly method: string;
-  /** Without the bucket. */
+  /** Key without the bucket. */
   readonly key: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];

@@ -9,7 +9,7 @@ import { messageTo } from './runtime/protocol.ts';
 /** Source of a request. */
 export interface Origin {
   readonly ip: string;
-  /** At most 256 characters. */
+  /** User agent, at most 256 characters. */
   readonly userAgent: string;
   /** User id of the admin, where it is not the account itself that asks. */
   readonly by?: string;

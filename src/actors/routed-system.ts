@@ -189,7 +189,7 @@ class RoutedSystem implements ActorSystem {
 }
 
 interface RoutedCall {
-  /** At this node. */
+  /** Runs at this node. */
   here(): Promise<unknown>;
   there(node: number): Promise<RemoteReply>;
   /** It writes: the answer waits until this node has applied it. */

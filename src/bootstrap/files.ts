@@ -71,11 +71,11 @@ interface FileTransportOptions {
 
 export interface FileTransport {
   readonly storage: FileStorage;
-  /** In the folder that nodes share, under the id of their log. */
+  /** Markers in the folder that nodes share, under the id of their log. */
   markers(logId: string): Markers;
   /** Undefined without a chat module. */
   readonly chatFiles: ChatFiles | undefined;
-  /** For the actor system. */
+  /** Ports for the actor system. */
   readonly ports: Pick<Ports, 'files' | 'chatFiles'>;
   /** The bandwidth limiter. */
   readonly throttle: Throttle;
@@ -111,7 +111,7 @@ export interface FileTransport {
 /** Throws `FolderUnusable`, `JournalUnusable` when the folder of the bytes cannot be created or written. */
 export function openFileTransport(options: FileTransportOptions): FileTransport {
   const { configuration, settings, modules, chatUrl, log } = options;
-  // Before the threads start: a folder that cannot be used ends the start.
+  // The folder is made before the threads start: one that cannot be used ends the start.
   const folder = makeStorageFolder(configuration);
   const workers = createWorkerPool({
     threads: THREADS,

@@ -61,7 +61,7 @@ const ANNOUNCE_MS = 1_000;
 /** Each connection closes with its next answer. Idle ones are waited for so long. */
 const LAST_ANSWERS_MS = 2_000;
 const POLL_MS = 20;
-/** Between two reloads on SIGHUP. */
+/** Shortest interval between two reloads on SIGHUP. */
 const REREAD_INTERVAL_MS = 1_000;
 /** Time for polls of events under way to end before the node leaves. */
 const LAST_EVENTS_MS = 500;
@@ -329,7 +329,7 @@ async function sendClientsAway(
   while (server.counters().open > 0 && performance.now() < endMs) await wait(POLL_MS);
 }
 
-/** In the order of dependencies: stop new work, let running work end, then close what it runs on. */
+/** Stops in the order of dependencies: stop new work, let running work end, then close what it runs on. */
 async function shutDown(deps: HttpDeps, pipelines: Pipelines): Promise<void> {
   const {
     actors,

@@ -2,7 +2,7 @@
 
 interface JoinedRunsOptions {
   readonly run: () => Promise<unknown>;
-  /** Between two beginnings, so that a flood of requests leaves time for other work. */
+  /** Wait between two beginnings, so that a flood of requests leaves time for other work. */
   readonly intervalMs: number;
   readonly timer: (delayMs: number, run: () => void) => unknown;
 }

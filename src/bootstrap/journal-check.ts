@@ -61,7 +61,7 @@ export async function copyJournalAsReplica(
 }
 
 interface AppliedState {
-  /** In the log of a cluster. */
+  /** Position in the log of a cluster. */
   readonly position: number;
   /** Life of that log; undefined where the journal has applied no row. */
   readonly logId: string | undefined;

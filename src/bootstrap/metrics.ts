@@ -373,7 +373,7 @@ function traceReadings({ telemetry }: MetricSources) {
 
 /** Records a finished request in the metrics and in the log. */
 export interface FinishedRequests {
-  /** Also for other lines than those of requests. */
+  /** Sink of request lines and of others. */
   readonly sink: LineSink;
   readonly observers: readonly { observe(record: FinishedRequest): void }[];
   /** Writes the buffered lines. */

@@ -226,7 +226,7 @@ export class ServedCatalog {
     this.servers.follow(this.#configuration.mcpServers);
   }
 
-  /** After a reload of the configuration. Returns the faults when the current catalog stays. */
+  /** Called after a reload of the configuration. Returns the faults when the current catalog stays. */
   reload(configuration: Configuration): readonly Fault[] {
     const faults = newModules(configuration, this.#started.addresses);
     if (faults.length > 0) return faults;

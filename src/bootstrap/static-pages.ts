@@ -11,10 +11,10 @@ import { createNotFound } from '../io/web/not-found.ts';
 import { builtInFiles, FolderError, folderFiles, type VendorFile } from '../io/web/page-tree.ts';
 import { FolderUnusable } from './data-directory.ts';
 
-/** From build/src to src/web. */
+/** Path from build/src to src/web. */
 const WEB_FOLDER = resolve(dirname(fileURLToPath(import.meta.url)), '../../../src/web');
 
-/** From build/src to build/connector. */
+/** Path from build/src to build/connector. */
 const CONNECTOR_FOLDER = resolve(dirname(fileURLToPath(import.meta.url)), '../../connector');
 
 /** Library files for browsers: the served name, a module that resolves, and the file beside it. */

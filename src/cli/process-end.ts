@@ -28,7 +28,7 @@ interface RunningLimit {
   end(): void;
 }
 
-/** Without the listeners of the end, and without waiting for a thread. */
+/** Exits without the listeners of the end, and without waiting for a thread. */
 export function exitAtOnce(code: number): void {
   try {
     const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')['default'];
@@ -39,7 +39,7 @@ export function exitAtOnce(code: number): void {
   }
 }
 
-/** After the listeners of the end. */
+/** Exits after the listeners of the end. */
 export function endProcess(code: number): never {
   process.once('exit', () => exitAtOnce(code));
   process.exit(code);
@@ -50,7 +50,7 @@ export function limitUntilEnd(limit: Omit<EndLimit, 'cells'>): RunningLimit {
   const cells = new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT));
   const workerData: EndLimit = { ...limit, cells };
   new Worker(new URL('./end-limit.js', import.meta.url), { workerData, name: 'end limit' })
-    // Without that thread what is limited takes as long as it takes.
+    // A failure to start that thread leaves the limited work without a limit.
     .on('error', () => undefined)
     .unref();
   return {

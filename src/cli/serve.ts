@@ -12,7 +12,7 @@ import { banner } from './banner.ts';
 import { EXIT, load, loadOrEnd, print, VERSION } from './output.ts';
 import { endProcess, limitUntilEnd } from './process-end.ts';
 
-/** From the signal to the end of the process, whatever hangs. */
+/** Time from the signal to the end of the process, whatever hangs. */
 const STOP_LIMIT_MS = 20_000;
 /** The limit is reached so much earlier, because threads and timers start late on a busy machine. */
 const STOP_SPARE_MS = 2_000;
@@ -52,7 +52,7 @@ export async function serve(flags: Flags): Promise<void> {
   const isTerminal = process.stdout.isTTY === true;
   // A person at a terminal reads it in the banner.
   if (!isTerminal || process.stderr.isTTY !== true) log.write('httpLibrary', { version: httpLibrary });
-  // For programs; a person reads the addresses below.
+  // This line is for programs; a person reads the addresses below.
   if (!isTerminal)
     print(`listening ${JSON.stringify({ url, internal, ...(sandbox === undefined ? {} : { sandbox }) })}\n`);
   const dataPath = resolve(configuration.dataPath);
@@ -80,7 +80,9 @@ function limitStart(): ReturnType<typeof limitUntilEnd> {
   };
 }
 
-/** By this thread, with its log and the listeners of the end; a second later by one that nothing holds. */
+/**
+ * Bounds the stop by this thread, with its log and the listeners of the end; a second later by one that nothing holds.
+ */
 function boundStop(gateway: Assembly, log: Log): void {
   const limitMs = STOP_LIMIT_MS - STOP_SPARE_MS;
   const line = `gatehouse: the stop did not end in ${STOP_LIMIT_MS / 1000} s`;

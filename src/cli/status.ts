@@ -16,7 +16,7 @@ interface Health {
   readonly activeSessions: number;
   readonly rssBytes: number;
   readonly degraded: readonly string[];
-  /** With `Cluster`. */
+  /** Facts about the cluster, with `Cluster`. */
   readonly cluster?: ClusterFacts;
 }
 

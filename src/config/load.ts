@@ -199,7 +199,7 @@ function readSettings(value: unknown, faults: Fault[]): Partial<Record<SettingNa
   return settings;
 }
 
-/** With the path of the file, and for an unknown key with the known one that it may stand for. */
+/** Writes a fault with the path of the file, and for an unknown key with the known one that it may stand for. */
 function inWords({ path, message }: Fault): Fault {
   const at = keyPath(path);
   if (message !== UNKNOWN_KEY) return { path: at, message };

@@ -16,7 +16,7 @@ const SHOWN_MAX = 60;
 const VALUE_MAX = 12;
 const VALUE_SHOWN = 4;
 
-/** By the name that the parser has for it. */
+/** Words by the name that the parser has for the fault. */
 const WORDS: Readonly<Record<string, string>> = {
   InvalidSymbol: 'unknown word',
   InvalidNumberFormat: 'not a number',

@@ -31,7 +31,7 @@ export interface ChallengeBinding {
 }
 
 export interface Challenge extends ChallengeBinding {
-  /** Below 2^53: a JSON number. */
+  /** Id below 2^53: a JSON number. */
   readonly id: number;
   /** Bytes to be signed: 32 bytes, base64url. */
   readonly challenge: string;

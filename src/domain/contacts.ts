@@ -7,7 +7,7 @@ export type ContactChannel = 'phone' | 'email';
 
 export interface Contact {
   readonly channel: ContactChannel;
-  /** In its one spelling. */
+  /** Address in its one spelling. */
   readonly address: string;
 }
 

@@ -92,7 +92,7 @@ function messageOf({ keyword, params, message, schemaPath }: ValidationError, sc
   return types.length === 0 ? 'has none of the forms that are allowed' : `must be ${types.join(' or ')}`;
 }
 
-/** By the words of the schema or the format, otherwise by the example that the schema gives. */
+/** Describes the form by the words of the schema or the format, otherwise by the example that the schema gives. */
 function formMessage(format: unknown, schema: unknown): string {
   const { [FORM]: form, examples } = (schema ?? {}) as { [FORM]?: string; examples?: unknown };
   const words = form ?? FORMATS.get(format);

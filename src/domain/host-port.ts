@@ -20,7 +20,10 @@ export function hostPortText({ host, port }: HostPort): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Without the character at its end, however often it stands there. Linear, unlike an expression that begins at any of them. */
+/**
+ * Returns the text without the character at its end, however often it stands there. Linear, unlike an expression that
+ * begins at any of them.
+ */
 export function withoutTrailing(text: string, character: '/' | '.'): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === character) end -= 1;

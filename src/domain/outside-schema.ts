@@ -17,7 +17,7 @@ interface Compilation {
 export function compileOutsideSchema(root: JsonObject): CompiledSchema<unknown> {
   const compilation: Compilation = { root, parts: new Map() };
   const compiled = compileJsonSchema(linearForm(root, compilation) as object);
-  // At load, not with the first value. Compiling one part may add others.
+  // Each part is compiled at load, not with the first value. Compiling one part may add others.
   for (const part of compilation.parts.values()) part.check(undefined);
   return compiled;
 }

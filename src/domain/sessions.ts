@@ -34,7 +34,7 @@ export interface SessionContext {
   readonly entry?: { readonly openedTick: string; readonly keyTick: string };
   /** The consent of the account by which a connected host got the session. */
   readonly grant?: SessionGrant;
-  /** In the admin panel: `admin` for a holder of a key of the configuration; absent for all others. */
+  /** Role in the admin panel: `admin` for a holder of a key of the configuration; absent for all others. */
   readonly role?: Role;
 }
 

@@ -62,7 +62,7 @@ export const EVENT = object(
   ['crmId', 'netType'],
 );
 
-/** By their names in docs/modules.openapi.json. */
+/** Schemas by their names in docs/modules.openapi.json. */
 export const SHARED_SCHEMAS = {
   Id: ID,
   Amount: AMOUNT,

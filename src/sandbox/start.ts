@@ -9,7 +9,7 @@ export interface SandboxOptions {
   readonly dataPath: string;
   /** Modules to serve; all unless given. */
   readonly modules?: readonly SandboxModuleName[];
-  /** On loopback; a free one unless given. */
+  /** Port on loopback; a free one unless given. */
   readonly port?: number;
 }
 

@@ -31,7 +31,7 @@ export interface CopyRangeTask extends FileRangeTask {
 
 /** A system error of a write: a full disk is no bug of the task. */
 export interface SystemFault {
-  /** For example `ENOSPC`. */
+  /** Code, for example `ENOSPC`. */
   readonly code: string;
   readonly message: string;
 }
@@ -50,7 +50,7 @@ export function crc32(bytes: Uint8Array, previous = 0): number {
 }
 
 /**
- * With carry-less multiplication: 7 GB/s, zlib 2.5 (docs/optimizations.md). Loaded by the thread that hashes first.
+ * Uses carry-less multiplication: 7 GB/s, zlib 2.5 (docs/optimizations.md). Loaded by the thread that hashes first.
  * Undefined where the package has no build for this machine.
  */
 function crc32ByProcessor(): Crc32 | undefined {
@@ -62,7 +62,7 @@ function crc32ByProcessor(): Crc32 | undefined {
   }
 }
 
-/** Without native code: where this Node has no `zlib.crc32` either. The oracle of the tests. */
+/** Computes without native code: where this Node has no `zlib.crc32` either. The oracle of the tests. */
 export function crc32InScript(bytes: Uint8Array, previous = 0): number {
   return CRC32.buf(bytes, previous) >>> 0;
 }

@@ -7,7 +7,7 @@ import { SILENT_MAX, Threads, type ThreadTask } from './threads.ts';
 const INTERVAL_MS = 1_000;
 
 export interface WorkerPoolOptions {
-  /** At least 1. */
+  /** Number of threads, at least 1. */
   readonly threads: number;
   /** Tasks waiting or running; one more is refused with `Overloaded`. */
   readonly queueMax: number;

@@ -10,7 +10,7 @@ export interface Sha256Task extends FileRangeTask {
   readonly more?: readonly FileRangeTask[];
 }
 
-/** In base64url; undefined when a file ends before its range does. */
+/** Returns the digest in base64url; undefined when a file ends before its range does. */
 export function sha256Range({ more = [], ...first }: Sha256Task): string | undefined {
   const hash = createHash('sha256');
   const isWhole = [first, ...more].every((range) => readRange(range, (bytes) => hash.update(bytes)));

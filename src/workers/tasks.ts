@@ -81,7 +81,7 @@ export interface TaskDefinition<N extends TaskName, Packed> extends TaskNature {
   readonly bytes?: (input: TaskInput<N>) => number;
   /** On the main thread: a copy of the input, so the caller may reuse its bytes. */
   pack(input: TaskInput<N>): Packed;
-  /** On the worker thread. May throw: the caller then gets `InternalError`. */
+  /** Runs on the worker thread. May throw: the caller then gets `InternalError`. */
   run(packed: Packed): TaskOutput<N> | Promise<TaskOutput<N>>;
 }
 
@@ -164,7 +164,7 @@ export function packTask<N extends TaskName>(name: N, input: TaskInput<N>): Pack
   return { name, isPure, holdsFile, limitSeconds, packed: pack(input) };
 }
 
-/** On a worker thread. May throw or reject. */
+/** Runs on a worker thread. May throw or reject. */
 export function runTask({ name, packed }: Pick<PackedTask, 'name' | 'packed'>): unknown {
   return TASKS[name].run(packed);
 }

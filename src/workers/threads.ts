@@ -118,7 +118,7 @@ export class Threads {
     for (const thread of this.#threads) this.#start(thread);
   }
 
-  /** Since the start: threads that died, and threads that were replaced because they showed no sign of life. */
+  /** Counts since the start: threads that died, and threads that were replaced because they showed no sign of life. */
   get ended(): { readonly lost: number; readonly replaced: number } {
     return { lost: this.#lost, replaced: this.#replaced };
   }

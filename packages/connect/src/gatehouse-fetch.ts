@@ -12,7 +12,7 @@ import { type Fetch, type SendOptions, SYSTEM, send } from './send.ts';
 /** A refusal is a short answer; longer ones pass unread. */
 const REFUSAL_BYTES_MAX = 4_096;
 
-/** For the option `fetch` of `StreamableHTTPClientTransport`, and for all that takes a `fetch`. */
+/** Returns a `fetch` for the option `fetch` of `StreamableHTTPClientTransport`, and for all that takes one. */
 export function gatehouseFetch(options: LoginOptions): Fetch {
   const key = typeof options.key === 'string' ? keyOf(options.key) : options.key;
   return fetchOf(new AgentSession({ ...options, key }), options);

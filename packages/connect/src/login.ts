@@ -20,7 +20,7 @@ export interface McpSession {
   readonly expiresUtc: string;
   readonly appId: string | null;
   readonly userId: string | null;
-  /** From the answer to the end of the session, whatever the own clock says. */
+  /** Time from the answer to the end of the session, whatever the own clock says. */
   readonly livesMs: number;
   /** The gateway's clock minus the own one. */
   readonly clockOffsetMs: number;

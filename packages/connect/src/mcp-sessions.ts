@@ -16,7 +16,7 @@ interface Opened {
 }
 
 export class McpSessions {
-  /** By the id that the client knows. */
+  /** Sessions by the id that the client knows. */
   readonly #opened = new Map<string, Opened>();
 
   async send(url: string | URL, init: RequestInit, fetch: Fetch): Promise<Response> {

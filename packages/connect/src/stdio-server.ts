@@ -14,9 +14,9 @@ const VERSION_MEMBER = 'io.modelcontextprotocol/protocolVersion';
 export interface StdioServerOptions {
   /** Address of the MCP endpoint. */
   readonly mcp: string;
-  /** With the bearer of the agent. */
+  /** Sends with the bearer of the agent. */
   readonly fetch: Fetch;
-  /** Without it. */
+  /** Sends without it. */
   readonly plain: SendOptions;
   readonly input: Readable;
   readonly output: Writable;

@@ -86,7 +86,7 @@ function logged(
   return { type: 'logged', entry } as const;
 }
 
-/** With a newer entry. A full log is cut back first. */
+/** Returns the log with a newer entry. A full log is cut back first. */
 export function appended(log: readonly LogEntry[], entry: LogEntry): readonly LogEntry[] {
   const full = log.length >= LOG_ACCEPTED_MAX + LOG_REFUSED_MAX + LOG_SLACK;
   return (full ? keptLog(log) : log).concat([entry]);

@@ -20,7 +20,7 @@ const KEEP_MS = HOUR_MS;
 
 export type KeptEntry = AppEntry & { readonly request: AppRequest };
 
-/** For the entry of a new application; nothing where the registration came without a key. */
+/** Returns the request for the entry of a new application; nothing where the registration came without a key. */
 export function requestOf(
   request: RequestKey | undefined,
   apiKey: SealedKey,

@@ -43,7 +43,7 @@ interface UpsertApp {
   /** Absent: found by its address or name. */
   readonly appId?: string;
   readonly patch: AppPatch;
-  /** For a new application. */
+  /** Sealed key for a new application. */
   readonly key: SealedKey;
   /** Key of a request with an Idempotency-Key. */
   readonly request?: RequestKey;

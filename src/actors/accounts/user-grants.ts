@@ -66,7 +66,7 @@ export type GrantCommand =
       readonly indexEntry: AppIndexEntry | undefined;
       readonly origin: Origin;
     }
-  /** By the owner or an admin (`origin.by`), or by the host itself, which names its code and client. */
+  /** Sent by the owner or an admin (`origin.by`), or by the host itself, which names its code and client. */
   | {
       readonly type: 'endGrant';
       readonly grant: string | { readonly codeId: number; readonly clientKey: string };

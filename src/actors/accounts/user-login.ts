@@ -66,7 +66,7 @@ export interface McpLogin {
 interface LoginVerified {
   readonly type: 'loginVerified';
   readonly command: Login | McpLogin;
-  /** For a valid assertion, the use of its credential. */
+  /** The use of the credential, for a valid assertion. */
   readonly result: Finding | CredentialUse | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface AppSettled {
   readonly reply: SettledApp | RemovedApp;
 }
 
-/** From an application: sessions that app access or an explicit key opened are over. */
+/** Sent by an application: sessions that app access or an explicit key opened are over. */
 export interface AppClosed {
   readonly type: 'appClosed';
   readonly appId: string;
@@ -30,7 +30,7 @@ export interface AppGone {
   readonly appId: string;
 }
 
-/** From an account that proved possession of a key that this one only claimed. */
+/** Sent by an account that proved possession of a key that this one only claimed. */
 export interface LoseKey {
   readonly type: 'loseKey';
   readonly keyId: string;
@@ -50,7 +50,7 @@ export interface CodeRefused {
   readonly origin: Origin;
 }
 
-/** From an application. */
+/** Messages of an application. */
 export type AppNotice = AppSettled | AppClosed | AppGone;
 
 export type UserMessage = AppNotice | LoseKey | EndSession | CodeRefused;

@@ -88,13 +88,15 @@ const NO_KEYS: ReadonlySet<string> = new Set();
 const NO_USES: readonly never[] = [];
 
 export interface UserVolatile {
-  /** In the order of the sessions' ids. */
+  /** Uses in the order of the sessions' ids. */
   uses: readonly Use[];
   /** Number of the window in which `used` and `usedByKey` count. */
   window: number;
-  /** By all sessions of the user, in scope `s`. */
+  /** Count of all sessions of the user, in scope `s`. */
   used: number;
-  /** By public key, and by public key and login type for sessions without proof. Undefined until one is counted. */
+  /**
+   * Counts by public key, and by public key and login type for sessions without proof. Undefined until one is counted.
+   */
   usedByKey: Map<string, number> | undefined;
 }
 

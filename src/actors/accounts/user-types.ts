@@ -109,10 +109,10 @@ export interface UserState {
   readonly contacts: readonly Contact[];
   /** In the order of their adding, removed ones included (spec 3: the record is kept). */
   readonly keys: readonly UserKey[];
-  /** In the order of their opening. */
+  /** Sessions in the order of their opening. */
   readonly sessions: readonly SessionRecord[];
   readonly log: readonly LogEntry[];
-  /** In the order of their use. Over ones go when another is added. */
+  /** Used challenges in the order of their use. Over ones go when another is added. */
   readonly usedChallenges: readonly UsedChallenge[];
   /** Applications that the user registered, in that order, and how many there ever were. */
   readonly apps: readonly AppEntry[];

@@ -182,7 +182,7 @@ export function upstreamRefreshed(
   // Disconnected, connected anew, or taken over meanwhile: who waited has an answer.
   if (credential === undefined) return refuse('UpstreamLoginRequired');
   if (credential.sealed.keyId !== overKeyId) return { reply: callCredential(credential) };
-  // Also of one that came late: its refresh token is the one that works.
+  // A credential that came late is stored too: its refresh token is the one that works.
   if (result.ok) {
     const { sealed, expiresMs } = result.value;
     const reply = callCredential({ ...credential, sealed, expiresMs });

@@ -163,7 +163,7 @@ function approve(state: McpServerState, command: ApproveTool, turn: Turn): Outco
   };
 }
 
-/** Also of an approved definition. */
+/** Hides a definition, also an approved one. */
 function hide(state: McpServerState, command: HideTool, turn: Turn): Outcome<McpServerEvent> | Refusal {
   const { name, digest } = command;
   const found = [ownOf(state.proposed, name)?.text, ownOf(state.approved, name)];

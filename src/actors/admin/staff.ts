@@ -23,7 +23,7 @@ export interface SetRole {
   /** User id of the admin who changes it, and the address: both go to the audit log. */
   readonly by: string;
   readonly address: string;
-  /** Through the set-up link: only while no admin can get in, but for a recovery. `blocked`: admins that cannot. */
+  /** Set for the set-up link: only while no admin can get in, but for a recovery. `blocked`: admins that cannot. */
   readonly first?: { readonly blocked: readonly string[]; readonly recovers: boolean };
   /** Keys of the configuration make admins too, so that the last one here may go. */
   readonly hasKeys: boolean;

@@ -16,7 +16,7 @@ import {
   shownApp,
 } from './app-state.ts';
 
-/** By an admin, from an address. */
+/** Command of an admin, from an address. */
 export interface AdministerApp {
   readonly type: 'administer';
   readonly flags: Partial<AppFlags>;

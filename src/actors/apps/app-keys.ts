@@ -5,7 +5,7 @@ import { type Outcome, type Refusal, refuse, type Turn } from '../runtime/actor.
 import { appRecord } from './app-change.ts';
 import { type AppEvent, type AppState, evolveApp, shownApp } from './app-state.ts';
 
-/** From the owner; `NotFound` for any other account. */
+/** Command of the owner; `NotFound` for any other account. */
 interface RotateKey {
   readonly type: 'rotateKey';
   readonly userId: string;

@@ -6,7 +6,7 @@ import { receiver } from '../runtime/protocol.ts';
 
 export const APP = receiver<AppMessage>('app');
 
-/** From the owner's account: creates the application or changes it. The reply goes back as `appSettled`. */
+/** Sent by the owner's account: creates the application or changes it. The reply goes back as `appSettled`. */
 export interface ConfigureApp {
   readonly type: 'configure';
   readonly commandId: string;
@@ -28,7 +28,7 @@ export interface RemoveApp {
   readonly origin: Origin;
 }
 
-/** From the account of another user that the application acts for from now on. */
+/** Sent by the account of another user that the application acts for from now on. */
 export interface JoinApp {
   readonly type: 'join';
   readonly userId: string;

@@ -213,7 +213,10 @@ function openHostsRow(state: AppState, { url }: OpenHostsRow, turn: Turn): Decis
   };
 }
 
-/** From no address to one: events from now on. To another one: what was not delivered yet, at once. */
+/**
+ * Moves the webhook: a first address gets events from now on; another one gets at once those that were not delivered
+ * yet.
+ */
 function webhookMoved(state: AppState, { webhookUrl }: AppPatch, turn: Turn): DeliveryEvent {
   const fresh = state.webhookUrl === null || webhookUrl === null;
   return { type: 'webhookMoved', utcMs: turn.nowMs, fresh };

@@ -26,7 +26,7 @@ export interface DeliveryState extends Search {
   readonly behind: boolean;
   readonly state: WebhookState;
   readonly reason: DisabledReason | null;
-  /** Since when it is in that state. */
+  /** Time since which it is in that state, Unix milliseconds. */
   readonly stateMs: number;
   readonly failures: FailureRun | null;
   /** Failures in a row that set the waiting time; a parked event ends the row, unlike `failures`. */

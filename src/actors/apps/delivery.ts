@@ -27,7 +27,7 @@ import type { DeliveryEvent } from './delivery-events.ts';
 import { lineMessage } from './delivery-log.ts';
 import type { DeliveryState } from './delivery-state.ts';
 
-/** Before the first attempt. The reply contains the delivery unless the command came too late. */
+/** Sent before the first attempt. The reply contains the delivery unless the command came too late. */
 interface OpenDeliveryCommand {
   readonly type: 'openDelivery';
   readonly delivery: Omit<OpenDelivery, 'attempts'>;

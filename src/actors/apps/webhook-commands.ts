@@ -18,7 +18,7 @@ interface ResendEvents {
   readonly origin: Origin;
 }
 
-/** From the cursor on, at once. */
+/** Enables the webhook at once: it continues from the cursor. */
 interface EnableWebhook {
   readonly type: 'enableWebhook';
   readonly userId: string;

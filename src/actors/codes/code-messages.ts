@@ -6,7 +6,7 @@ export const ONE_TIME_CODES = receiver<ForgetContacts>('codeDesk');
 /** The one instance. */
 export const ONE_TIME_CODES_ID = 'all';
 
-/** From an account that was removed: nothing may name these addresses any more. */
+/** Sent by an account that was removed: nothing may name these addresses any more. */
 export interface ForgetContacts {
   readonly type: 'forgetContacts';
   readonly contacts: readonly Contact[];

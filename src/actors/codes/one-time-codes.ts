@@ -250,7 +250,7 @@ function wrong(
   };
 }
 
-/** Also the row of this event, which names them. */
+/** Erases also the row of this event, which names them. */
 function forgetContacts(_state: OneTimeCodesState, { contacts }: ForgetContacts): Outcome<CodeEvent, null> {
   return { events: [{ type: 'contactsForgotten', contacts }], erases: true };
 }

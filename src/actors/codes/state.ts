@@ -69,7 +69,7 @@ export type CodeEvent =
     }
   | { readonly type: 'codeTried'; readonly id: number }
   | { readonly type: 'codeUsed'; readonly id: number }
-  /** Since version 2. */
+  /** Written since version 2. */
   | { readonly type: 'contactsForgotten'; readonly contacts: readonly Contact[] };
 
 export function evolveCodes(state: OneTimeCodesState, event: CodeEvent): OneTimeCodesState {

@@ -18,7 +18,7 @@ const WAITING_MAX_BYTES = 64 * 1024 * 1024;
 export const MODULE_SHARE = 0.5;
 /** Events released or read in one turn of the event loop. */
 const SLICE = 500;
-/** After which a push to a node without a lease may be repeated. */
+/** Seconds after which a push to a node without a lease may be repeated. */
 const LEASE_WAIT_SECONDS = 1;
 /** Shortest interval between two runs that move events to the log, so that events share their writes. */
 const RELEASE_STEP_MS = 5;

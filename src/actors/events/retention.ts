@@ -15,7 +15,7 @@ const SLICE = 500;
  * refuse logins too.
  */
 export const LOG_MAX_BYTES = 2 * 1024 ** 3;
-/** Between two slices while there is more to remove. */
+/** Wait between two slices while there is more to remove. */
 const SLICE_WAIT_MS = 5;
 /** Stands for a damaged event: it goes once it is the oldest. */
 const DAMAGED: EventRow = ['', '', '', null, null, null, null, '', Number.NEGATIVE_INFINITY, null];

@@ -92,7 +92,7 @@ export interface AuditRecord {
   readonly event: AuditEvent;
   readonly userId: string | null;
   readonly fields: Readonly<Record<string, string | number | boolean | null>>;
-  /** In a cluster, the node that a record of no turn comes from. */
+  /** The node that a record of no turn comes from, in a cluster. */
   readonly node?: string;
 }
 
@@ -195,7 +195,7 @@ export interface AskOptions {
    * where either has none, nothing is compared.
    */
   readonly fingerprint?: string;
-  /** For traces. */
+  /** Observer for traces. */
   readonly observer?: AskObserver;
 }
 

@@ -9,7 +9,7 @@ import type { RingEntry } from './journal/port.ts';
 export const RING_SIZE = 64;
 
 export class IdempotencyRing {
-  /** In order of arrival: a Map keeps it. */
+  /** Entries in order of arrival: a Map keeps it. */
   readonly #entries = new Map<string, RingEntry>();
 
   get(key: string): RingEntry | undefined {

@@ -25,7 +25,7 @@ interface TimersOptions {
 export class Timers {
   readonly #options: TimersOptions;
   readonly #owns: IsWanted | undefined;
-  /** By name. */
+  /** Timers under way, by name. */
   readonly #underWay = new Map<string, TimerKey>();
   #cancel: (() => void) | undefined;
   #wakeMs = Number.POSITIVE_INFINITY;

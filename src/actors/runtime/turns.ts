@@ -35,7 +35,7 @@ interface TurnsOptions {
   readonly onEntryFailed: (entry: Entry, error: unknown) => void;
   /** Absent: there is one node. */
   readonly cluster: Pick<ClusterView, 'owns'> | undefined;
-  /** In a cluster, turns that other nodes may not know yet. */
+  /** Turns that other nodes of a cluster may not know yet. */
   readonly gatedTurns: GatedTurns | undefined;
   readonly passivation: Pick<Passivation, 'live' | 'drop'>;
 }
@@ -181,7 +181,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
     cell.held = [];
   }
 
-  /** At once on a single node, with the commit in a cluster. */
+  /** Called at once on a single node, with the commit in a cluster. */
   judged(
     prepared: PreparedTurn,
     verdict: number,
@@ -295,7 +295,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
     if (entry !== undefined) this.#options.mailboxes.back(entry);
   }
 
-  /** After the commit. A notification that throws is reported; the turn is not undone. */
+  /** Notifies after the commit. A notification that throws is reported; the turn is not undone. */
   notify({ cell, notify }: EffectOf<'notify'>): void {
     const { supervision, ports } = this.#options;
     try {
@@ -305,7 +305,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
     }
   }
 
-  /** After the commit. */
+  /** Starts a call after the commit. */
   call({ cell, chain, next }: EffectOf<'call'>): void {
     this.#portCalls.start(cell, chain, next);
   }

@@ -230,7 +230,7 @@ function decoded(step: string): string {
   }
 }
 
-/** In one line; of the innermost cause, which says more. */
+/** Returns one line about the innermost cause, which says more. */
 function reasonOf(error: unknown): string {
   const { cause } = error instanceof Error ? error : { cause: undefined };
   const named = cause instanceof Error && cause.message !== '' ? cause : error;

@@ -262,7 +262,9 @@ class RowDraft {
   }
 }
 
-/** Between values of one text; undefined where each value is sent by itself, as the gateway does. */
+/**
+ * Returns the separator between values of one text; undefined where each value is sent by itself, as the gateway does.
+ */
 function separatorOf({ style, explode, collectionFormat }: JsonObject, isNewer: boolean): string | undefined {
   if (!isNewer) {
     if (collectionFormat === 'multi') return undefined;

@@ -148,7 +148,7 @@ export interface McpServerConfiguration {
   readonly command: readonly string[] | undefined;
   /** All variables of the command. */
   readonly environment: Readonly<Record<string, string>>;
-  /** For people. */
+  /** Title for people. */
   readonly title: string;
   /** Each caller has credentials of its own; null: `headers` are those of all. */
   readonly login: McpServerLogin | null;

@@ -37,7 +37,7 @@ interface EntityTag {
 /** One entity-tag of RFC 9110 8.8.3 with what may stand before it in a list; commas may stand inside the quotes. */
 const TAG = /[\t ,]*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")/y;
 const LIST_END = /^[\t ,]*$/;
-/** After a tag: the end of the list, or a comma. */
+/** Separator after a tag: the end of the list, or a comma. */
 const SEPARATOR = /[\t ]*(?:,|$)/y;
 
 /** `nowMs` is only for dates with two digits of a year. */

@@ -12,7 +12,7 @@ export interface ShareHolder {
   readonly kind: ShareKind;
   readonly name: string;
   readonly shares: number;
-  /** By the index of the bound's account book. */
+  /** Held amounts by the index of the bound's account book. */
   readonly held: number[];
   /** Leases; without any the account may be dropped. */
   leases: number;
@@ -34,7 +34,7 @@ export class Holders {
     user: new Map<string, ShareHolder>(),
     network: new Map<string, ShareHolder>(),
   };
-  /** By session: a session that asks again from its address is the same caller. */
+  /** Callers by session: a session that asks again from its address is the same caller. */
   #callers = new Map<string, { readonly address: string; readonly holder: Holder }>();
   /** Networks by address. */
   #networks = new Map<string, readonly ShareHolder[]>();

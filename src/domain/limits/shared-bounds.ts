@@ -25,7 +25,10 @@ export class SharedBounds {
   readonly #settings: SettingsReader;
   readonly #maxima: Partial<Record<BoundName, number>>;
   readonly #observed = new Map<BoundName, () => number>();
-  /** By bound and module. Two look-ups for each call of a module cost less than one key made of both names. */
+  /**
+   * Account books by bound and module. Two look-ups for each call of a module cost less than one key made of both
+   * names.
+   */
   readonly #books = new Map<BoundName, Map<string, SharedBound>>();
   #booksMade = 0;
 

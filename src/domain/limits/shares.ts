@@ -140,7 +140,7 @@ export class SharedBound {
     this.#refused[refusedBy] += 1;
   }
 
-  /** For leases alone. */
+  /** Called by leases alone. */
   grow(holder: Holder, amount: number): ShareRefusal | undefined {
     const refusedBy = this.#refusedBy(holder, amount);
     if (refusedBy !== undefined) return this.#refuse(refusedBy);
@@ -153,7 +153,7 @@ export class SharedBound {
     return { refusedBy };
   }
 
-  /** For leases alone. What networks hold of it is judged no second time. */
+  /** Called by leases alone. What networks hold of it is judged no second time. */
   move(from: Holder, to: Holder, amount: number): ShareRefusal | undefined {
     const { session, user } = this.limits();
     if (from.session !== to.session && this.#isOver(to.session, amount, session))
@@ -165,12 +165,12 @@ export class SharedBound {
     return undefined;
   }
 
-  /** For leases alone. */
+  /** Called by leases alone. */
   shrink(holder: Holder, amount: number): void {
     this.#add(holder, -amount);
   }
 
-  /** For leases alone. */
+  /** Called by leases alone. */
   giveBack(holder: Holder, amount: number): void {
     this.#add(holder, -amount);
     count(holder, -1);

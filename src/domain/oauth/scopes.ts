@@ -3,7 +3,7 @@ import type { CallerClass } from '../access.ts';
 import { GatewayError } from '../errors.ts';
 import type { LoginType } from '../sessions.ts';
 
-/** From the narrowest to the widest. `offline_access` changes nothing: every grant has a refresh token. */
+/** Scopes from the narrowest to the widest. `offline_access` changes nothing: every grant has a refresh token. */
 export const ACCESS_SCOPES = ['read', 'tools', 'full'] as const;
 export type AccessScope = (typeof ACCESS_SCOPES)[number];
 const OFFLINE_SCOPE = 'offline_access';
@@ -59,7 +59,7 @@ export function accessOf(caller: CallerClass): AccessScope | undefined {
   return ACCESS_SCOPES.find((scope) => CALLERS[scope] === caller);
 }
 
-/** From the next wider one on. */
+/** Returns the scopes from the next wider one on. */
 export function widerThan(access: AccessScope): readonly AccessScope[] {
   return ACCESS_SCOPES.slice(ACCESS_SCOPES.indexOf(access) + 1);
 }

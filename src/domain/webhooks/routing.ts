@@ -40,7 +40,7 @@ export function routeOf(event: RoutedEvent, app: Subscriber): 'yes' | 'no' | 'co
   return app.approved ? 'consent' : 'no';
 }
 
-/** For an event about a user other than the owner. */
+/** True if the consent allows an event about a user other than the owner. */
 export function allowedBy(consent: Consent, event: RoutedEvent, app: Subscriber): boolean {
   if (consent.revoked) return false;
   if (event.appId === app.appId) return true;

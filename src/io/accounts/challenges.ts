@@ -34,7 +34,7 @@ export interface ChallengeTerms {
 export interface TakeChallenge extends Omit<ChallengeBinding, 'kind'> {
   readonly id: number;
   readonly kinds: readonly ChallengeKind[];
-  /** Also accepts a challenge that was opened without a session (a login in a second tab). */
+  /** Accepts also a challenge that was opened without a session (a login in a second tab). */
   readonly orAnonymous?: boolean;
   /** Until `failed` or `spent`, a repeat with the same key gets the challenge too, and then the first answer. */
   readonly idempotencyKey?: string;

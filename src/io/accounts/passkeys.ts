@@ -65,7 +65,7 @@ export const assertionSchema = named(
   }),
 );
 
-/** For descriptions of the API. */
+/** Examples for descriptions of the API. */
 const exampleParts = { id: 'AQIDBAUGBwg', rawId: 'AQIDBAUGBwg', type: 'public-key' } as const;
 export const attestationExample: AttestationJson = {
   ...exampleParts,

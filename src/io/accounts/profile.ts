@@ -44,7 +44,7 @@ export async function setNickname(context: Context, nickname: string | null) {
   return profileOf(context);
 }
 
-/** With a code that was sent to it. Throws what the code and the account refuse. */
+/** Adds a contact with a code that was sent to it. Throws what the code and the account refuse. */
 export async function addContact(
   context: Context,
   challengeId: string | number,

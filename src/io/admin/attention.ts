@@ -15,7 +15,7 @@ const LATE_LOOP_MS = 200;
 const LAG_ROWS_MAX = 1_000;
 
 export interface AttentionFacts {
-  /** Without `Cluster` one without a name. */
+  /** Troubles of each node; without `Cluster` one node without a name. */
   readonly nodes: readonly { readonly name: string | null; readonly value: NodeTroubles }[];
   /** Names of applications by id: of those whose webhook fails. */
   readonly appNames: ReadonlyMap<string, string>;
@@ -50,7 +50,7 @@ export interface AttentionItem extends Omit<Case, 'query'> {
   readonly kind: string;
   readonly level: AttentionRow['level'];
   readonly link: string;
-  /** Below the origin. */
+  /** Path below the origin. */
   readonly href: string;
 }
 
@@ -215,7 +215,7 @@ export const ATTENTION_ROWS: readonly AttentionRow[] = [
   },
 ];
 
-/** In the order of the table, the bad ones first. */
+/** Returns the items in the order of the table, the bad ones first. */
 export function attentionOf(facts: AttentionFacts): AttentionItem[] {
   const all = ATTENTION_ROWS.flatMap(({ kind, level, page, link, find }) =>
     find(facts)

@@ -185,7 +185,7 @@ class CallRows extends Rows<AuditRow & CallPosition> {
     this.#start = isLater ? { timeMs: toMs, node: Number.MAX_SAFE_INTEGER, seq: 0 } : callsBefore;
   }
 
-  /** Also where none was taken: records that arrive later belong to earlier pages. */
+  /** Returns a position also where no record was taken: records that arrive later belong to earlier pages. */
   get position(): CallPosition {
     const { head, taken } = this;
     if (taken !== undefined || head === undefined) return taken ?? BEGINNING;

@@ -53,7 +53,7 @@ interface Asker {
 export class Dashboard {
   readonly #watchers = new Set<Watcher>();
   readonly #counters = new Set<FigureCounter>();
-  /** By the name of the node that asks. */
+  /** Askers by the name of the node that asks. */
   readonly #askers = new Map<string, Asker>();
   readonly #own: FigureCounter;
   readonly #newCounter: () => FigureCounter;

@@ -16,7 +16,7 @@ const SLICE = 50;
 /** Indexes of active keys: of software keys, and of credentials by their ids. */
 const INDEXES = ['publicKey', 'credentialId'] as const;
 
-/** After this key of the account; without a key, after all its keys. */
+/** Position after this key of the account; without a key, after all its keys. */
 export interface KeyPosition {
   readonly userId: string;
   readonly keyId?: string;
@@ -50,8 +50,8 @@ export interface KeySource {
 }
 
 /**
- * In the order of account ids, and of creation within an account. Unreadable accounts are left out; the one that a search
- * names is `Quarantined`.
+ * Lists keys in the order of account ids, and of creation within an account. Unreadable accounts are left out; the one
+ * that a search names is `Quarantined`.
  */
 export async function searchKeys(source: KeySource, search: KeySearch): Promise<KeyPage> {
   const { after, limit } = search;

@@ -51,7 +51,7 @@ export function viewsOf(servers: UpstreamAdministration): McpServerView[] {
   return servers.links.map(({ name }) => viewOf(servers, name));
 }
 
-/** In force at this node when it resolves. Rejects with `NotFound`. */
+/** Decides about a tool; in force at this node when it resolves. Rejects with `NotFound`. */
 export async function decide(
   servers: UpstreamAdministration,
   actors: Pick<ActorSystem, 'ask'>,

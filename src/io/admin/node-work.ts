@@ -61,7 +61,7 @@ export interface NodeWork {
    */
   skip(kind: string, id: string): Promise<boolean>;
   reload(): ReloadOutcome;
-  /** Since the node of that name asked before. */
+  /** Returns the figures since the node of that name asked before. */
   figures(asker: string): Figures;
   history(range: HistoryRange): HistoryPart;
   troubles(): Promise<NodeTroubles>;

@@ -108,7 +108,7 @@ export class AdminNodes implements FigureNodes {
     return false;
   }
 
-  /** At the owner. False when the actor has no message. */
+  /** Skips at the owner. False when the actor has no message. */
   async skip(kind: string, id: string): Promise<boolean> {
     const here = () => this.#work.skip(kind, id);
     return (await (this.#links?.atOwner(kind, id, here, 'skip') ?? here())) === true;

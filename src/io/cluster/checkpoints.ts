@@ -17,7 +17,7 @@ import { Sealer, SealUnopened } from './seal.ts';
 export interface ReplicaCheckpoint {
   readonly position: number;
   readonly parts: number;
-  /** By the clock of the database. */
+  /** Age by the clock of the database. */
   readonly ageMs: number;
   /** Digest of the node that stored it, as of the last position that nodes compare. */
   readonly sample?: DigestSample | undefined;

@@ -11,7 +11,7 @@ import {
 } from './handshake.ts';
 import type { CloseReason, Link } from './link.ts';
 
-/** From the connection to the last message. */
+/** Time from the connection to the last message. */
 export const HANDSHAKE_MS = 2_000;
 const BINDING_BYTES = 32;
 

@@ -135,7 +135,7 @@ export class Link {
     this.#joined = [];
     this.#joinedBytes = 0;
     this.#latest = undefined;
-    // Also without an end of the peer.
+    // The socket closes also without an end of the peer.
     if (reason === 'refused') this.#socket.destroySoon();
     else this.#socket.destroy();
     for (const listener of this.#onClose.splice(0)) listener(reason);

@@ -35,7 +35,7 @@ export interface NodeRecord extends NodeDescription {
   readonly joined: boolean;
   readonly renewals: number;
   readonly applied: number;
-  /** By the clock of the database. */
+  /** Time since the renewal by the clock of the database. */
   readonly renewedAgoMs: number;
   /** Undefined before its first renewal. */
   readonly figures: NodeFigures | undefined;

@@ -28,7 +28,7 @@ export function isExposed({ tls, plain }: Transport, host: string | undefined): 
   return host === undefined || !isLoopback(canonical(host));
 }
 
-/** Without the prefix of an IPv4 address on an IPv6 socket. */
+/** Returns the address without the prefix of an IPv4 address on an IPv6 socket. */
 export function canonical(address: string): string {
   return address.startsWith(MAPPED) ? address.slice(MAPPED.length) : address;
 }

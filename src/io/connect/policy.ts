@@ -14,7 +14,7 @@ export interface OAuthPolicy {
   readonly documents: boolean;
   /** Lower-case hosts of metadata documents; empty: every host. */
   readonly documentHosts: ReadonlySet<string>;
-  /** By the kind of a client. */
+  /** Redirect rules by the kind of a client. */
   readonly redirects: Readonly<Record<HostKind, RedirectRules>>;
 }
 

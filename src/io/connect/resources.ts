@@ -17,7 +17,7 @@ export const METADATA_PREFIX = '/.well-known/oauth-protected-resource';
 export interface Resource {
   /** Path of the address; the audience of its tokens. */
   readonly path: string;
-  /** For people. */
+  /** Name for people. */
   readonly name: string;
   /** The profile whose address it is. */
   readonly profile?: string;

@@ -15,7 +15,7 @@ import {
 const SWEEP_MS = 1_000;
 
 export class ConnectionPool implements ConnectionOwner {
-  /** For the `Host` header. */
+  /** Value of the `Host` header. */
   readonly host: string;
   readonly address: Address;
   readonly #connectionsMax: number;

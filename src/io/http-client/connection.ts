@@ -83,7 +83,7 @@ export class Connection implements ResponseSink {
   #served = 0;
   #paused = false;
   #gone = false;
-  /** On the owner's clock: a later request might race with the module closing the connection. */
+  /** Time on the owner's clock: a later request might race with the module closing the connection. */
   idleUntilMs = 0;
 
   constructor(owner: ConnectionOwner, address: Address) {

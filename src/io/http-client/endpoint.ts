@@ -33,7 +33,7 @@ type EndpointResult =
 export interface Target {
   readonly origin: string;
   readonly pathname: string;
-  /** With `?`; '' without a query. */
+  /** Query with `?`; '' without one. */
   readonly search: string;
 }
 
@@ -197,7 +197,7 @@ function segmentOf(value: unknown, slashes: boolean): string | undefined {
 
 /** A query that is written up to a bound, so that its cost never depends on the arguments that exceed it. */
 class QueryText {
-  /** With `?`; '' without a query. */
+  /** Query with `?`; '' without one. */
   text: string;
   /** Characters of the text, and of the value that did not fit any more. */
   characters: number;

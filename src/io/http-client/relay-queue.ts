@@ -41,11 +41,11 @@ export interface QueuePlace {
 
 export class RelayQueue {
   readonly #bounds: RelayQueueBounds;
-  /** In order of arrival, as `#whole` and `#partial`. */
+  /** Places in order of arrival, as in `#whole` and `#partial`. */
   readonly #waiting = new Set<QueuePlace>();
   readonly #whole = new Set<QueuePlace>();
   readonly #partial = new Set<QueuePlace>();
-  /** In the order in which they take connections. */
+  /** Lists in the order in which they take connections. */
   readonly #ready = [this.#whole, this.#partial];
 
   constructor(bounds: RelayQueueBounds) {

@@ -46,7 +46,7 @@ export interface RelayFlow {
   stop(): void;
 }
 
-/** For a call that was refused at once. */
+/** Flow of a call that was refused at once. */
 export const NO_FLOW: RelayFlow = {
   pause: () => undefined,
   resume: () => undefined,

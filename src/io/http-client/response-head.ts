@@ -154,7 +154,7 @@ function nameOf(spelled: string): string | undefined {
   return name;
 }
 
-/** Without the spaces and tabs around it. */
+/** Returns the text without the spaces and tabs around it. */
 function trimmed(text: string, from: number, to: number): string {
   let start = from;
   let end = to;

@@ -8,7 +8,7 @@ import type { RequestLine } from './request-head.ts';
 
 export interface ModuleRequest extends RequestLine {
   readonly body?: string | undefined;
-  /** For all phases: queue, connect, headers, body, and the repeated attempt of a GET. */
+  /** Time for all phases: queue, connect, headers, body, and the repeated attempt of a GET. */
   readonly timeoutMs: number;
   /** Key of the breaker: one for each tool, resource or proxied path. */
   readonly endpoint: string;
@@ -49,7 +49,7 @@ export interface ModuleAnswer {
   readonly status: number;
   /** '' when the module sent none, or one that must not be copied into a header. */
   readonly contentType: string;
-  /** At most `ANSWER_MAX_BYTES`, unchanged. */
+  /** Bytes of the body, at most `ANSWER_MAX_BYTES`, unchanged. */
   readonly body: Buffer;
 }
 
@@ -76,9 +76,9 @@ export type ModuleResult =
   | {
       readonly ok: false;
       readonly error: ModuleError;
-      /** For the log only; never sent to a caller. */
+      /** Reason for the log only; never sent to a caller. */
       readonly reason: string;
-      /** With `AccessRateLimit`: the exhausted share. */
+      /** The exhausted share, with `AccessRateLimit`. */
       readonly refusedBy?: RefusedBy;
       readonly elapsedMs: number;
     };

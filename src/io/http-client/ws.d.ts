@@ -12,7 +12,7 @@ declare module 'ws' {
   interface ClientOptions extends SocketOptions {
     readonly headers?: Readonly<Record<string, string>>;
     readonly createConnection?: () => Duplex;
-    /** Instead of `request.end()`. */
+    /** Called instead of `request.end()`. */
     readonly finishRequest?: (request: ClientRequest) => void;
   }
 

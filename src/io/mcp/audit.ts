@@ -53,7 +53,7 @@ export interface CallRecord {
   readonly observe: CallObserver | undefined;
   /** Reports of progress of the module: those given to the client, and those that were not. */
   progress?: { readonly sent: number; readonly dropped: number };
-  /** In a sampled request. */
+  /** Span of a sampled request. */
   span?: TraceSpan;
 }
 

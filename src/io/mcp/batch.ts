@@ -25,7 +25,7 @@ const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
 
 export class BatchAnswers {
-  /** In the order of the messages; undefined while an answer is pending. */
+  /** Answers in the order of the messages; undefined while an answer is pending. */
   readonly #answers: (Buffer | undefined)[] = [];
   readonly #waits: Promise<void>[] = [];
   #leftBytes = BATCH_BYTES_MAX - OPEN.length - CLOSE.length;

@@ -61,7 +61,7 @@ interface Members {
 export class StatelessMessages {
   readonly #dispatcher: McpDispatcher;
   readonly #methods: Readonly<Record<string, Method>>;
-  /** By what the address shows: the whole catalog or a profile. */
+  /** Members by the shown part of the catalog: the whole or a profile. */
   readonly #members = new WeakMap<CatalogView, Members>();
 
   constructor(dispatcher: McpDispatcher) {

@@ -73,7 +73,7 @@ export function createChatFiles(options: ChatFilesOptions): ChatFiles {
 
 class ChatFileCalls implements ChatFiles {
   readonly #options: ChatFilesOptions;
-  /** By user. The id of a personal chat never changes (docs/modules.md "Files"). */
+  /** Personal chats by user. The id of a personal chat never changes (docs/modules.md "Files"). */
   readonly #personalChats = new Map<string, string>();
 
   constructor(options: ChatFilesOptions) {

@@ -57,7 +57,7 @@ export interface ModuleClient {
 interface ConnectRequest extends UpgradeRequest, Pick<RelayRequest, 'endpoint' | 'holder'> {}
 
 export interface ModuleClientOptions {
-  /** For the breakers. Durations use the monotonic clock. */
+  /** Clock of the breakers. Durations use the monotonic clock. */
   readonly clock: Clock;
   /** Bounds of the public listener, to which the callers' holders belong. */
   readonly bounds: SharedBounds;

@@ -171,7 +171,7 @@ class KeptBuffers {
   readonly #sizeBytes: number;
   readonly #free: Buffer[];
   readonly #kept: ReadonlySet<ArrayBufferLike>;
-  /** In the order of their writes. `endBytes`: of all batches, the position of its last byte. */
+  /** Batches in the order of their writes. `endBytes`: of all batches, the position of its last byte. */
   readonly #leaving: { readonly bytes: Buffer; readonly endBytes: number }[] = [];
   #takenBytes = 0;
   #writtenBytes = 0;

@@ -38,7 +38,7 @@ export interface ObservedSeries {
     readonly status: number;
     readonly requests: Counter;
   }[];
-  /** By method and route, seconds. */
+  /** Request times by method and route, seconds. */
   readonly requestTimes: ReadonlyMap<string, Histogram>;
   readonly calls: readonly {
     readonly event: string;
@@ -46,7 +46,7 @@ export interface ObservedSeries {
     readonly outcome: string;
     readonly calls: Counter;
   }[];
-  /** By `callName` of tools and of proxied REST calls, seconds. */
+  /** Call times by `callName` of tools and of proxied REST calls, seconds. */
   readonly callTimes: ReadonlyMap<string, Histogram>;
 }
 

@@ -27,9 +27,9 @@ const CLIENT_ERROR = 400;
 
 interface RequestLogOptions {
   readonly requests: RequestLogMode;
-  /** By route: the part of its requests that leave a line when they succeed; all of them unless given. */
+  /** Part of a route's requests that leave a line when they succeed; all of them unless given. */
   readonly sample?: Readonly<Record<string, number>>;
-  /** From 0 to 1, exclusive. */
+  /** Random number from 0 to 1, exclusive. */
   readonly random?: () => number;
 }
 
@@ -75,7 +75,7 @@ export function requestLine(record: FinishedRequest, time: string): string {
   return `${line}${clientId}${trace}}\n`;
 }
 
-/** From the beginning to the duration, which differs in every line. */
+/** Writes the line from the beginning to the duration, which differs in every line. */
 function headOf({ method, route, path, status, error }: FinishedRequest, time: string): string {
   const { head } = last;
   const isSame = head.time === time && head.route === route && head.path === path && head.method === method;
@@ -90,7 +90,7 @@ function headOf({ method, route, path, status, error }: FinishedRequest, time: s
   return last.headText;
 }
 
-/** Between the duration and the user. */
+/** Writes the line between the duration and the user. */
 function clientOf({ responseBytes, clientAddress, userAgent }: FinishedRequest): string {
   const { client } = last;
   const isSame = client.responseBytes === responseBytes && client.clientAddress === clientAddress;

@@ -28,7 +28,7 @@ export type ModuleRules = Partial<
 export interface ReachDeps {
   /** Base address by module name. */
   readonly moduleAddresses: ReadonlyMap<string, string>;
-  /** By name, of modules that allow more than the rest. */
+  /** Rules by name, of modules that allow more than the rest. */
   readonly moduleRules: ReadonlyMap<string, ModuleRules>;
   /** Bounds what McpBasic and McpApp sessions reach. */
   readonly catalog: { readonly current: Catalog };
@@ -66,8 +66,8 @@ export function contactSyncModule({ moduleRules }: Pick<ReachDeps, 'moduleRules'
 }
 
 /**
- * Also as a module reads the path that decodes it several times; one that is encoded more often belongs to no module.
- * Escapes outside ASCII stay encoded: a path that does not decode is refused later (`proxiedUrl`).
+ * Decides for the path as a module reads it that decodes several times; one that is encoded more often belongs to no
+ * module. Escapes outside ASCII stay encoded: a path that does not decode is refused later (`proxiedUrl`).
  */
 function isGatewayOnly(rawPath: string): boolean {
   let path = rawPath;

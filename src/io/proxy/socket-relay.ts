@@ -108,7 +108,7 @@ export class SocketRelay implements ClientSocketListener {
     this.#module?.resume();
   }
 
-  /** From the client. */
+  /** Called for each frame from the client. */
   onHeard(): void {
     this.heard.client = true;
   }

@@ -27,7 +27,7 @@ export interface UpgradeDeps extends ForwardDeps {
   readonly sockets: WebSockets;
 }
 
-/** In audit records, in place of a method. */
+/** Word in audit records, in place of a method. */
 const METHOD = 'WEBSOCKET';
 const SWITCHING = 101;
 /** Base64 of 16 bytes. */
@@ -42,7 +42,7 @@ const VERSION_FIELDS: HeaderList = [
   ['Sec-WebSocket-Version', VERSION],
 ];
 
-/** Also a handshake that is faulty: no module may receive its rest as an ordinary request. */
+/** True also for a handshake that is faulty: no module may receive its rest as an ordinary request. */
 export function asksForSocket({ header }: RouteContext): boolean {
   return lists(header('upgrade'), 'websocket') || header('sec-websocket-key') !== undefined;
 }

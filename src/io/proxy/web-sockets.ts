@@ -26,7 +26,7 @@ interface WebSocketsOptions {
   readonly bounds: SharedBounds;
   readonly clock: Clock;
   readonly schedule: Schedule;
-  /** At least 0, below 1. */
+  /** Random number, at least 0, below 1. */
   readonly random: () => number;
   /** True if this process may act on its state: a node of a cluster without its lease may not. */
   readonly admits: () => boolean;

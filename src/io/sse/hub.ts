@@ -45,7 +45,7 @@ export interface HubOptions {
   readonly bounds: SharedBounds;
   readonly clock: Clock;
   readonly schedule: Schedule;
-  /** At least 0, below 1. */
+  /** Random number, at least 0, below 1. */
   readonly random: () => number;
   /** True if the session is still valid; checked at each heartbeat. */
   readonly isSessionValid: (origin: StreamOrigin) => boolean;

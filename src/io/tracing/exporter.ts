@@ -38,7 +38,7 @@ export interface ExportCounters {
   readonly unreachable: number;
   /** The queue was full. */
   readonly overflowed: number;
-  /** Beyond the spans of one request. */
+  /** Spans beyond those of one request. */
   readonly oversized: number;
 }
 

@@ -24,7 +24,7 @@ interface NewRequest {
   /** Well formed. */
   readonly traceparent: string | undefined;
   readonly nowMs: number;
-  /** On the clock of `elapsed`. */
+  /** Start on the clock of `elapsed`. */
   readonly startedMs: number;
   header(name: string): string | undefined;
 }

@@ -27,7 +27,7 @@ export function connectorRoutes(folder: string): readonly AnyRoute[] {
 interface Facts {
   readonly version: string;
   readonly path: string;
-  /** In hex, as `sha256sum` prints it. */
+  /** Digest in hex, as `sha256sum` prints it. */
   readonly sha256: string;
 }
 

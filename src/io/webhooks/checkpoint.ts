@@ -27,7 +27,7 @@ interface CheckpointOptions {
 
 export class Checkpoint {
   readonly #options: CheckpointOptions;
-  /** By key. */
+  /** Positions by key. */
   readonly #positions = new Map<string, number>();
   #cancel: (() => void) | undefined;
   #stopped = false;

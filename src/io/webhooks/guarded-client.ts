@@ -35,7 +35,7 @@ interface GuardedRequest extends RequestLine {
 
 interface GuardedAnswer {
   readonly status: number;
-  /** By lower-case name. */
+  /** Headers by lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly bytes: Buffer;
   /** There are more bytes than were read. */

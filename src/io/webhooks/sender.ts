@@ -13,7 +13,7 @@ import type { LeasedAttempt } from './lease.ts';
 import { type DeliveryKeys, deliveryHeaders } from './signature.ts';
 import type { Resolve } from './ssrf-guard.ts';
 
-/** For connect, TLS, headers and body together (spec 6.2 rule 6). */
+/** Time for connect, TLS, headers and body together (spec 6.2 rule 6). */
 const DEADLINE_MS = 5_000;
 /** Bytes read of an answer; then the connection is closed. */
 const ANSWER_READ_MAX_BYTES = 16 * 1024;

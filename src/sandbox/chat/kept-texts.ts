@@ -5,7 +5,7 @@ const CHARACTERS_MAX = 8 * 1024 * 1024;
 
 export class KeptTexts {
   readonly #charactersMax: number;
-  /** By file id, oldest first. */
+  /** Texts by file id, oldest first. */
   readonly #texts = new Map<string, string>();
   #characters = 0;
 

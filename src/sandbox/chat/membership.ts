@@ -148,7 +148,7 @@ export function leaveAs(chat: Chat, memberId: string, call: ModuleCall): object 
   return { chatId: chat.id };
 }
 
-/** For the owner of a group, for either side of a private chat. */
+/** Deletes a chat for the owner of a group, or for either side of a private chat. */
 export function deleteChat(state: ChatState, call: ModuleCall): object {
   const { chat, memberId } = participantIn(state, call, call.body['chatId']);
   checkNotFixed(chat);

@@ -45,7 +45,7 @@ export interface Chat {
   readonly kind: 'lobby' | 'personal' | 'private' | 'group';
   ownerId: string | null;
   invite: { readonly code: string; readonly utcMs: number } | null;
-  /** In the order of their arrival. */
+  /** Members in the order of their arrival. */
   readonly members: Map<string, Member>;
   /** Anonymous devices, the id that each has here. */
   readonly devices: Map<string, string>;

@@ -19,7 +19,7 @@ export interface CardRemoved extends SandboxRecord {
 export interface Card {
   /** vCard. */
   readonly text: string;
-  /** With quotation marks. */
+  /** Tag with quotation marks. */
   readonly etag: string;
 }
 

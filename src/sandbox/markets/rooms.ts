@@ -64,7 +64,7 @@ export function joinRoom(markets: Markets, call: ModuleCall): object {
   return wireRoom(room, userId);
 }
 
-/** For its owner alone. */
+/** Closes a room for its owner alone. */
 export function closeRoom(markets: Markets, call: ModuleCall): object {
   const userId = callerOf(call);
   const room = roomOf(markets, call.body['roomId']);

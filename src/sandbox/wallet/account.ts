@@ -15,7 +15,7 @@ export const TxType = {
   ExchangeOut: 5,
   ExchangeIn: 6,
   PaymentIn: 7,
-  /** In events of orders only; the books hold what an order trades. */
+  /** Types in events of orders only; the books hold what an order trades. */
   OrderToBuy: 8,
   OrderToSell: 9,
 } as const;

@@ -1,4 +1,6 @@
-/** Below the tools: what each list costs a client, by address and caller, other MCP servers, and reloading the catalog. */
+/**
+ * Cost of each list for a client, below the tools, by address and caller; other MCP servers; and reloading the catalog.
+ */
 import { get, post } from '../shared/api.js';
 import { Ask, Loaded, Table, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';

@@ -110,7 +110,7 @@ export function AddingKey({ open, onClose, userId, add }) {
   return html`<${Dialog} title="Add a key" open=${open} onClose=${onClose}><${AddForm} onClose=${onClose} userId=${userId} add=${add} /><//>`;
 }
 
-/** Within the dialog, so that each opening begins with empty fields. */
+/** Form within the dialog, so that each opening begins with empty fields. */
 function AddForm({ onClose, userId, add }) {
   const [access, setAccess] = useState({ mcpAccess: false, cardDavAccess: false, browserLogin: true });
   const [link, setLink] = useState(undefined);

@@ -22,7 +22,7 @@ const loadSettings = once(() => get('/ProxyAdmin/api/settings'));
 const loadApps = once(() => get('/ProxyAdmin/api/apps', { limit: APPS_MAX }));
 const loadTools = once(async () => (await rpc('tools/list')).tools);
 
-/** By a part of the name or the id: the newest that match, of those that the server looks at. */
+/** Finds accounts by a part of the name or the id: the newest that match, of those that the server looks at. */
 const findAccounts = (words) =>
   get('/ProxyAdmin/api/users', { search: words, newest: true, limit: SHOWN_MAX }).catch(() => []);
 

@@ -146,7 +146,7 @@ function Callers({ name }) {
   </section>`;
 }
 
-/** By account and login, the latest first. */
+/** Returns the callers by account and login, the latest first. */
 function callersOf(records, name) {
   const all = new Map();
   for (const { userId, nickname, utc, fields } of records) {

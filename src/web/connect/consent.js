@@ -156,7 +156,7 @@ export function Client({ request }) {
   return html`<p>${claim} asks for access. That name was not checked.</p>`;
 }
 
-/** In large letters: who receives the access. */
+/** Shows in large letters who receives the access. */
 function Destination({ request }) {
   const { destination, client } = request;
   const { kind, host, program } = destination;

@@ -82,7 +82,7 @@ function Enter({ request, info, isAgain, again, change, back }) {
     ${isAgain ? html`<section><button type="button" onClick=${back}>Back to the choice</button></section>` : html`<${SignUp} onEnter=${again} />`}`;
 }
 
-/** By the code of RFC 6749; the gateway's message follows, for the developer of the program. */
+/** Texts by the code of RFC 6749; the gateway's message follows, for the developer of the program. */
 const FAULTS = {
   invalid_client: 'The program that sent you here is not known to this gateway.',
   invalid_request: 'The program that sent you here asked in a wrong way.',

@@ -60,7 +60,7 @@ export function AgentPart({ info }) {
     <${ConnectorPart} baseUrl=${info.baseUrl} />`;
 }
 
-/** For hosts that start programs: the connector of this gateway, where its build packed one. */
+/** Part for hosts that start programs: the connector of this gateway, where its build packed one. */
 function ConnectorPart({ baseUrl }) {
   const { value } = useLoad(() => get('/connect/connector.json'), []);
   if (value === undefined || value === null) return null;

@@ -3,7 +3,7 @@ import { get, post } from '../shared/api.js';
 import { Act, Ask, Dialog, Empty, Loaded, Time, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
-/** By the last part of the address that the gateway sends the browser back to. */
+/** Results by the last part of the address that the gateway sends the browser back to. */
 const RESULTS = {
   connected: { kind: 'good', text: 'The server is connected.' },
   expired: {

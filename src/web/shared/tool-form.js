@@ -54,7 +54,7 @@ export function ToolForm({ tool, disabled }) {
 
 const messageOf = (params) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
 
-/** For a shell, which knows the session id as `SESSION`. */
+/** Writes the call for a shell, which knows the session id as `SESSION`. */
 function curlOf(params) {
   const body = JSON.stringify(messageOf(params)).replaceAll("'", "'\\''");
   return [

@@ -69,7 +69,7 @@ export interface UploadSlot {
 }
 
 interface UploadSlotsState {
-  /** At most `UPLOAD_SESSIONS_MAX`. */
+  /** Slots, at most `UPLOAD_SESSIONS_MAX`. */
   readonly slots: readonly UploadSlot[];
 }
 
@@ -103,7 +103,7 @@ export const uploadSlots = defineActor<UploadSlotsState, UploadSlotsProtocol, Up
   },
 });
 
-/** In the order of refusals: 1309, 1301, 1302, 1303, 1304; then the uploader's actor asks the module (1310). */
+/** Checks in the order of refusals: 1309, 1301, 1302, 1303, 1304; then the uploader's actor asks the module (1310). */
 function grant(
   { slots }: UploadSlotsState,
   command: GrantUpload,

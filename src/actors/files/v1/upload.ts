@@ -173,7 +173,7 @@ function cancel(
     : refuse('InvalidID');
 }
 
-/** In the order of refusals: 1305, 1306; then the route judges the bytes: 1307, 1308. */
+/** Checks in the order of refusals: 1305, 1306; then the route judges the bytes: 1307, 1308. */
 function positionOf(state: UploadState, command: FindPosition, turn: QueryView): ChunkPosition | Refusal {
   const { uploadId, chunkNumber } = command;
   const active = activeUpload(state, uploadId, turn);

@@ -173,7 +173,7 @@ export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
   frees: ({ type }) => type === 'dropDraft' || type === 'endStream',
 });
 
-/** In the order of refusals: 1309, 1301, room on the disk (1013), then the module. */
+/** Checks in the order of refusals: 1309, 1301, room on the disk (1013), then the module. */
 function open(
   state: DraftState,
   command: OpenDraft,

@@ -4,7 +4,7 @@ import { type Clock, DAY_MS, MINUTE_MS } from '../../../domain/time.ts';
 import type { Administration } from '../administration.ts';
 import type { Schedule } from '../runtime-context.ts';
 
-/** Between batches while there is more to remove, so that other commits interleave. */
+/** Wait between batches while there is more to remove, so that other commits interleave. */
 const BATCH_WAIT_MS = 100;
 
 interface AuditRetentionOptions {

@@ -11,7 +11,9 @@ import { batchesOf, type CallBatch, type PackedCall, packCall } from './batches.
 import { BACKLOG_MAX, type CallAudit, RECORD_WAIT_MS } from './call-audit.ts';
 
 export interface CallTable {
-  /** On disk when it resolves. A batch that is given again after a rejection is stored once. */
+  /**
+   * Stores a batch, which is on disk when this resolves. A batch that is given again after a rejection is stored once.
+   */
   store(batch: CallBatch): Promise<void>;
 }
 
@@ -31,7 +33,7 @@ interface Waiter {
   readonly reject: (error: Error) => void;
 }
 
-/** Between attempts while the database does not answer. */
+/** Wait between attempts while the database does not answer. */
 const RETRY_MS = SECOND_MS;
 
 export class TableCallAudit implements CallAudit {

@@ -79,7 +79,7 @@ export async function makeJournalFiles(
   rmSync(join(directory, NEW_LOCK_FILE), { force: true });
   // One that is there stays closed: closing it again would drop the locks that this process holds on it.
   if (!existsSync(join(directory, LOCK_FILE))) makeLockFile(join(directory, LOCK_FILE));
-  // At every start: the run that created the file may have been killed before this step.
+  // The folder is synced at every start: the run that created the file may have been killed before this step.
   syncToDisk(directory);
 }
 
@@ -97,7 +97,7 @@ function makeFile(path: string): void {
   closeSync(openSync(path, 'a', 0o600));
 }
 
-/** With all of its blocks, or not at all. */
+/** Makes the file with all of its blocks, or not at all. */
 function makeLockFile(path: string): void {
   const file = openSync(path, 'w', 0o600);
   try {

@@ -20,7 +20,7 @@ import {
   type TurnRow,
 } from './port.ts';
 
-/** Above each id. */
+/** A text above each id. */
 const HIGHEST = '\u{10ffff}';
 
 export type Part = string | number;
@@ -52,7 +52,7 @@ interface ReadableTables {
   readonly dead: Table;
 }
 
-/** Above every sequence number. */
+/** A number above every sequence number. */
 const LAST = Number.MAX_SAFE_INTEGER;
 
 export function mailKey({ toKind, toId, seq, fromKind, fromId }: MailKey): Part[] {

@@ -28,7 +28,7 @@ interface ClusterNodeOptions extends Omit<LogNodeOptions, 'sink' | 'logId' | 'en
 export interface ClusterNode {
   readonly node: LogNode;
   readonly replica: Replica;
-  /** For `createActorSystem`, after `node.start()`. */
+  /** Journal for `createActorSystem`, after `node.start()`. */
   readonly journal: ReplicaJournal;
   readonly view: ClusterView;
 }

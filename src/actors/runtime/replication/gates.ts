@@ -12,7 +12,7 @@ interface Gate {
 export class Gates {
   readonly #sink: Pick<RowSink, 'position' | 'members'>;
   readonly #applied = new Map<number, number>();
-  /** By position. One that is open has only open ones before it. */
+  /** Gates by position. One that is open has only open ones before it. */
   #waiting: Gate[] = [];
 
   constructor(sink: Pick<RowSink, 'position' | 'members'>) {

@@ -45,7 +45,7 @@ export class LogNode {
   #withdrawing: number | undefined;
   #stopped = false;
   #onAdmitted: (() => void) | undefined;
-  /** For metrics: expulsions by this node, own returns after an expulsion, lost answers that were resolved. */
+  /** Counts for metrics: expulsions by this node, own returns after an expulsion, lost answers that were resolved. */
   readonly counts = { expelled: 0, returned: 0, resolved: 0, renewals: 0, renewalsSkipped: 0 };
 
   constructor(options: LogNodeOptions) {

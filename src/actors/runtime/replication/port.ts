@@ -13,7 +13,7 @@ export interface RowName {
 
 /** One row: a group of writes of a node, or a change of the members. */
 export interface LogRow extends RowName {
-  /** From 1. A row is visible only when all before it are. */
+  /** Position in the log, from 1. A row is visible only when all before it are. */
   readonly position: number;
   readonly body: Uint8Array;
 }
@@ -143,8 +143,8 @@ export interface SharedLog {
   /** Reads the same as a renewal, without one: for a node that is not in. */
   look(node: number): Promise<Renewed>;
   /**
-   * After a lost answer: raises the incarnation to one more than `write.incarnation`, so that the old statement cannot
-   * land any more. The position of the row when it did. May be repeated.
+   * Settles a write after a lost answer: raises the incarnation to one more than `write.incarnation`, so that the old
+   * statement cannot land any more. The position of the row when it did. May be repeated.
    */
   resolve(write: LogWrite): Promise<number | undefined>;
   /**

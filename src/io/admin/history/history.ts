@@ -33,7 +33,7 @@ export interface HistoryPart {
   readonly stepMs: number;
   /** Number of the newest step: its end is `(newest + 1) * stepMs`. */
   readonly newest: number;
-  /** By row of `KEPT_SERIES`, the newest sample last; NaN in gaps. */
+  /** Samples by row of `KEPT_SERIES`, the newest last; NaN in gaps. */
   readonly samples: readonly (readonly number[])[];
   readonly used: readonly Used[];
 }

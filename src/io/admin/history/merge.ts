@@ -20,7 +20,7 @@ interface MergedHistory {
   readonly stepSeconds: number;
   /** End of the newest step. */
   readonly endUtc: string;
-  /** By name, the newest sample last; null in gaps. */
+  /** Series by name, the newest sample last; null in gaps. */
   readonly series: Readonly<Record<string, (number | null)[]>>;
   readonly used: Readonly<Record<UsedKind, UsedName[]>>;
 }
@@ -75,7 +75,7 @@ function sentMs(value: number | null): number | null {
   return value === null ? null : sent(value);
 }
 
-/** By kind, the most used first. */
+/** Merges the uses by kind, the most used first. */
 export function mergeUsed(all: readonly Used[]): MergedHistory['used'] {
   const sums = new Map<string, { -readonly [Key in keyof Used]: Used[Key] }>();
   for (const { kind, name, calls, errors, latencies } of all) {

@@ -15,7 +15,7 @@ export interface HistoryReading {
   readonly errors: number;
   /** Requests by class of `LATENCY_BUCKETS`, the last one for longer times. */
   readonly latencies: Readonly<Float64Array>;
-  /** Since the reading before. */
+  /** 99th percentile of the delay since the reading before. */
   readonly loopDelayP99Ms: number;
   readonly rssBytes: number;
 }

@@ -107,8 +107,8 @@ export class Downloads {
   }
 
   /**
-   * Within the call where possible. Throws, or rejects with, `FileNotFound`, `PreconditionFailed`,
-   * `Overloaded` and the storage's failures.
+   * Answers within the call where possible. Throws, or rejects with, `FileNotFound`, `PreconditionFailed`, `Overloaded`
+   * and the storage's failures.
    */
   answer(request: DownloadRequest, file: ChatFile, form: DownloadForm): Reply | Promise<Reply> {
     const { etag, modifiedMs, validators } = presentationOf(file);
@@ -180,8 +180,8 @@ export class Downloads {
   }
 
   /**
-   * For an attachment that is asked for whole, without conditions: the storage sends no policy that would keep a shown file
-   * from running scripts, and judges conditions by its own validators.
+   * Returns a link for an attachment that is asked for whole, without conditions: the storage sends no policy that
+   * would keep a shown file from running scripts, and judges conditions by its own validators.
    */
   #linkFor(file: ChatFile, { status, isPlain, contentType, headers }: Content): string | undefined {
     const { mayRedirect, storage } = this.#options;

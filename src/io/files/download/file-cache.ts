@@ -22,7 +22,7 @@ export interface FileMetadataCacheCounters {
 
 export class FileMetadataCache {
   readonly #chatFiles: Pick<ChatFiles, 'describe'> | undefined;
-  /** By last request, oldest first. */
+  /** Entries by last request, oldest first. */
   readonly #entries = new Map<string, Entry>();
   /** Module calls under way: the same request meanwhile shares their answer. */
   readonly #open = new Map<string, Promise<ChatFile>>();

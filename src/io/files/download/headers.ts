@@ -86,9 +86,9 @@ interface Presentation {
   /** `Last-Modified`; dates of conditions are compared with it. */
   readonly modifiedMs: number;
   readonly contentType: string;
-  /** On every successful answer and on 416. */
+  /** Validators on every successful answer and on 416. */
   readonly validators: HeaderList;
-  /** With the validators, on answers with a body, and on HEAD. `part`: a part, which takes no ranges. */
+  /** Headers beside the validators, on answers with a body, and on HEAD. `part`: a part, which takes no ranges. */
   readonly content: { readonly file: HeaderList; readonly part: HeaderList };
   readonly digests: DigestMembers;
 }

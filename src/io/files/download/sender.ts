@@ -28,7 +28,7 @@ export type Pace = Pick<ThrottledStream, 'ask' | 'charge' | 'paid' | 'leave'>;
 
 export interface Sending {
   readonly file: StoredFile;
-  /** Within the file. */
+  /** Pieces within the file. */
   readonly pieces: readonly BodyPiece[];
   /** Length of all pieces. */
   readonly lengthBytes: number;

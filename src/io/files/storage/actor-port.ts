@@ -78,7 +78,7 @@ function hashRanges(
   });
 }
 
-/** At most 3.2 KB, which one call reads. */
+/** Reads at most 3.2 KB, which takes one call. */
 function readTable(
   storage: FileStorage,
   key: FileKey,

@@ -237,7 +237,7 @@ export class BucketUploads implements DirectUploads {
   }
 }
 
-/** By the number of its stream, and of the 8 MiB that it belongs to. A stream has one tail. */
+/** Names a piece by the number of its stream, and of the 8 MiB that it belongs to. A stream has one tail. */
 function pieceName({ number, beginBytes, isTail }: SegmentRange): string {
   return isTail === true ? `tail.${number}` : `piece.${number}.${beginBytes / PIECE_BYTES}`;
 }

@@ -43,7 +43,7 @@ interface Seen {
   readonly isFound: boolean;
   /** A marker before this one was found. */
   readonly wasFound: boolean;
-  /** Since when its markers are not found. */
+  /** Time since which its markers are not found. */
   readonly sinceMs: number;
 }
 

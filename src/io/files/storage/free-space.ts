@@ -37,7 +37,7 @@ export class FreeSpace {
   readonly #held = new Map<string, number>();
   readonly #elapsedMs: () => number;
   #heldBytes = 0;
-  /** Since the start. */
+  /** Bytes released since the start. */
   #releasedBytes = 0;
   #sample: Sample | undefined;
 
@@ -76,7 +76,7 @@ export class FreeSpace {
     return freeBytes - FREE_MARGIN_BYTES - (this.#releasedBytes - releasedBytes);
   }
 
-  /** In the tick of `#fits`, so that two requests cannot both get the last space. */
+  /** Reserves in the tick of `#fits`, so that two requests cannot both get the last space. */
   #hold(holder: string, sizeBytes: number): void {
     this.release(holder);
     this.#held.set(holder, sizeBytes);

@@ -169,7 +169,7 @@ export class LocalStorage implements FileStorage {
         return file;
       };
       const gone = await this.#calls.answer((late) => this.#folders.use(key.owner, unlink, late));
-      // After the unlink: a reader that opened it meanwhile would leave it in the cache.
+      // The metadata are forgotten after the unlink: a reader that opened it meanwhile would leave it in the cache.
       await this.#forget(key);
       if (gone === true) this.#removed += 1;
       return gone === true;

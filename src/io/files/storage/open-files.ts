@@ -28,7 +28,7 @@ export class OpenFiles {
   readonly #calls: FileCalls;
   readonly #faults: StorageFaults;
   readonly #keptMax: number;
-  /** By last use, oldest first. A promise, so that concurrent requests share one descriptor. */
+  /** Open files by last use, oldest first. A promise, so that concurrent requests share one descriptor. */
   readonly #kept = new Map<string, Promise<OpenFile | undefined>>();
   /** The last entry, which repeated use need not move. */
   #latest: Promise<OpenFile | undefined> | undefined;

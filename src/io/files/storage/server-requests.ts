@@ -33,7 +33,7 @@ export class ServerRequests {
     this.#pool = new ConnectionPool(origin, CONNECTIONS, () => performance.now());
   }
 
-  /** For the `Host` header. */
+  /** Value of the `Host` header. */
   get host(): string {
     return this.#pool.host;
   }

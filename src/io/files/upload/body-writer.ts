@@ -53,7 +53,7 @@ export interface ReceiveOptions {
   readonly send?: ((bytes: Uint8Array) => Promise<void>) | undefined;
   /** The caller calls `leave`. */
   readonly throttled?: ThrottledStream;
-  /** Also compute the SHA-256 of the body: on the main thread, 0.8 ms for 512 KB, so only on request. */
+  /** Computes the SHA-256 of the body too: on the main thread, 0.8 ms for 512 KB, so only on request. */
   readonly sha256?: boolean;
   /** The progress is saved while the body arrives. */
   readonly checkpoint?: ProgressOptions | undefined;

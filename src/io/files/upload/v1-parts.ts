@@ -101,7 +101,7 @@ export class PartUploads {
     return await this.#repeat(part, position);
   }
 
-  /** Within the tick where this node owns the upload for certain: no commit is waited for. */
+  /** Finds the position within the tick where this node owns the upload for certain: no commit is waited for. */
   #findPosition({
     actors,
     userId,

@@ -180,7 +180,7 @@ export class DraftUploads {
     const { ownerId, fileId, slot } = target;
     const { offsetBytes, appends, keeps } = plan;
     const actors = actorsBelow(this.#deps.actors, request.span);
-    // Before the stream begins: then bytes that could not be kept do not end the draft.
+    // The body is checked before the stream begins: then bytes that could not be kept do not end the draft.
     request.incoming?.check();
     const begin = {
       type: 'beginStream' as const,
@@ -248,7 +248,7 @@ export class DraftUploads {
     });
   }
 
-  /** From the socket into the part. What a bucket gets of it, it has before this resolves. */
+  /** Receives from the socket into the part. What a bucket gets of it, it has before this resolves. */
   async #receiveIntoPart(
     request: UploadRequest,
     bounds: BodyBounds,

@@ -116,7 +116,7 @@ export class IncomingStream implements PrebufferableBody, RemainingBody, OpenBod
     this.#sink = sink;
     if (early === undefined) this.sendContinue();
     const held = this.#prebuffer.take();
-    // Before the first piece, at which the sink may pause.
+    // Reading resumes before the first piece, at which the sink may pause.
     this.resume();
     for (const piece of held) {
       this.#hooks.release(piece.length);

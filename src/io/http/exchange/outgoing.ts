@@ -36,7 +36,7 @@ interface OutgoingHooks {
   failed(error: unknown): void;
   /** The connection is about to be closed because of this failure. */
   cut(error: ErrorName): void;
-  /** After the end of an answer that stays pending: the socket has taken more of it. */
+  /** Called after the end of an answer that stays pending: the socket has taken more of it. */
   progress(): void;
 }
 

@@ -35,7 +35,10 @@ export interface OutgoingBody {
 export interface OutgoingSource {
   /** The head is written; sending may begin. Also called for an empty answer, which is over already. */
   start(out: OutgoingBody): void;
-  /** After a `send` that returned false: its bytes were sent and may be reused. Also after the last piece of a known length. */
+  /**
+   * Called after a `send` that returned false: its bytes were sent and may be reused. Also after the last piece of a
+   * known length.
+   */
   drained(): void;
   /** The client is gone, the answer was cut, or it is not needed (HEAD). Nothing may be sent any more. */
   lost(): void;

@@ -80,7 +80,7 @@ export class UpgradedConnection implements ClientSocket {
     this.#guarded(() => this.#listener.onHeard());
   }
 
-  /** From the library, also for an end that this side began. */
+  /** Called by the library, also for an end that this side began. */
   closed(code: number, reason: ArrayBuffer): void {
     this.#socket = undefined;
     const bytes = new Uint8Array(reason.slice(0));

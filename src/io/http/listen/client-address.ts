@@ -82,7 +82,7 @@ function stripPort(text: string): string {
   return /^[0-9.]{7,15}:[0-9]{1,5}$/.test(text) ? text.slice(0, text.indexOf(':')) : text;
 }
 
-/** Without a trusted proxy. */
+/** Returns the client of a connection without a trusted proxy. */
 export function directClient(peer: string): ResolvedClient {
   return { address: peer, peer, forwarded: false, unknown: false, alone: false };
 }

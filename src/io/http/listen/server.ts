@@ -90,8 +90,8 @@ export interface Server {
   /** A request saw the end of its connection to this peer; the library names none. */
   noteClosed(address: string): void;
   /**
-   * Above half of the cap: answers close their connections. uWebSockets.js closes silent and idle connections within 12 s, but
-   * not those with a request every few seconds.
+   * True above half of the cap: answers close their connections. uWebSockets.js closes silent and idle connections
+   * within 12 s, but not those with a request every few seconds.
    */
   isNearCapacity(): boolean;
   /**

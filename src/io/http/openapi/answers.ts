@@ -195,7 +195,7 @@ function failureOf(
 /** Returns the errors that the definition of a route implies without naming them; `errors` has the others. */
 export function impliedErrors(route: AnyRoute): ErrorName[] {
   const names: ErrorName[] = ['InternalError', 'Overloaded', 'Stopping'];
-  // By the Host check, on every route.
+  // The Host check refuses on every route.
   names.push('Forbidden');
   if (route.query !== undefined || route.body !== undefined || route.limits.includes('CheckPubKey'))
     names.push('InvalidInput');

@@ -38,7 +38,7 @@ type LimitRule = 'NoRateLimit' | 'CheckPubKey' | 'Self';
 export interface ClientInfo {
   /** Canonical address; trusted proxies are taken into account. '' when the peer is gone already. */
   readonly address: string;
-  /** At most 256 characters, control characters removed. */
+  /** User agent of at most 256 characters, control characters removed. */
   readonly userAgent: string;
 }
 
@@ -268,7 +268,10 @@ interface RouteDefinition<
   readonly result?: TSchema;
   /** The answer is bytes without the envelope: the meaning of each status for OpenAPI, which then describes HEAD too. */
   readonly bytes?: Readonly<Record<number, string>>;
-  /** Besides those that the definition implies (openapi/answers.ts). Tests fail where the route answers another one. */
+  /**
+   * Errors besides those that the definition implies (openapi/answers.ts). Tests fail where the route answers another
+   * one.
+   */
   readonly errors?: readonly ErrorName[];
   /** The route answers 405 itself: `Allow` and preflights of its path omit its method. */
   readonly notOffered?: true;

@@ -19,7 +19,7 @@ export interface ToolCall extends RequestContext {
   readonly members: string;
   /** `members` of a result that asks the client for something; undefined in revisions with a handshake. */
   readonly asking: string | undefined;
-  /** For a client that asked for it. */
+  /** Progress for a client that asked for it. */
   progress?: ProgressStream;
   /** The span of the client, where the message names it and the head does not. */
   remoteParent?: RemoteParent;

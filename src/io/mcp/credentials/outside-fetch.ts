@@ -13,7 +13,7 @@ const DEADLINE_MS = 15 * SECOND_MS;
 const ANSWER_MAX_BYTES = 256 * 1024;
 const CONNECTIONS_PER_ORIGIN = 2;
 const METADATA_PATH = '/.well-known/oauth-protected-resource';
-/** Without a body (fetch standard). */
+/** Statuses without a body (fetch standard). */
 const EMPTY_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export interface OutsideOptions {
@@ -29,7 +29,7 @@ export class OutsideFailure extends Error {}
 
 export interface Outside {
   fetch(address: string | URL, init?: RequestInit): Promise<Response>;
-  /** For an address that a browser goes to. Rejects with `OutsideFailure`. */
+  /** Checks an address that a browser goes to. Rejects with `OutsideFailure`. */
   check(address: string): Promise<void>;
 }
 

@@ -31,7 +31,7 @@ export interface OAuthSecret extends LoginPart {
   readonly refresh: string | null;
 }
 
-/** Also of a token that the person pasted. */
+/** Secret of a login, or a token that the person pasted. */
 export type CredentialSecret = OAuthSecret | { readonly access: string };
 
 interface SecretText<Value> {

@@ -17,7 +17,7 @@ import type { Pins, SettledTools } from './pins.ts';
 import type { Offer, UpstreamPipe, UpstreamServer, UpstreamSession } from './types.ts';
 import { openWay, targetOf, type Way, type WayDeps } from './ways.ts';
 
-/** Between two lists without a notice of a change: many servers send none. */
+/** Interval between two lists without a notice of a change: many servers send none. */
 const LIST_INTERVAL_MS = 60 * SECOND_MS;
 /** A server that says without end that its list has changed is asked so often. */
 const CHANGED_INTERVAL_MS = SECOND_MS;
@@ -65,7 +65,7 @@ export class ServerLink implements UpstreamServer {
   reason: string | undefined;
   /** Tools made of the list: until there is one, of the approved definitions. */
   settled: Omit<SettledTools, 'found'> = { served: [], hidden: [], leftOut: [] };
-  /** With `auth: "user"`. */
+  /** Links of people, with `auth: "user"`. */
   readonly personal: PersonalLinks | undefined;
   /** Prompts and resources of the last lists. */
   offers: readonly Offer[] = [];

@@ -96,7 +96,7 @@ export class PersonalLink implements PersonalServer {
     await this.#opened();
   }
 
-  /** With another token: at once. */
+  /** Opens with another token, at once. */
   async openWith(token: CallToken): Promise<void> {
     this.token = token;
     if (this.#session === undefined) await this.#opened();

@@ -23,7 +23,7 @@ const WAITING_OF_ONE_MAX = 4;
 
 export class PersonalLinks implements PersonalSessions {
   readonly #deps: PersonalDeps;
-  /** In the order of their last use. */
+  /** Links in the order of their last use. */
   readonly #links = new Map<string, PersonalLink>();
   /** Ends a wait; by whom. */
   readonly #waiting = new Map<() => void, string>();

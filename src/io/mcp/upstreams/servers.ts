@@ -92,7 +92,7 @@ export class UpstreamServers implements UpstreamAdministration {
     this.#links.get(server)?.applied();
   }
 
-  /** After a decision of an admin: effective when it resolves. */
+  /** Applies a decision of an admin: effective when it resolves. */
   async settle(server: string): Promise<void> {
     await this.#links.get(server)?.settle();
   }

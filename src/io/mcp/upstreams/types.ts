@@ -26,7 +26,7 @@ export interface UpstreamPipe {
 /** A configured server. */
 export interface UpstreamServer {
   readonly name: string;
-  /** For people. */
+  /** Title for people. */
   readonly title: string;
   readonly url: Target;
   /** Pipe to a server by command; undefined for one by address. */

@@ -33,7 +33,7 @@ const fields = {
   name: text({ examples: ['wallet_get_balance'] }),
   title: nullable(text({ examples: ['Balances'] })),
   description: text({ examples: ['Balances of the logged-in user.'] }),
-  /** Or the name of another MCP server; null: the gateway itself, or a plain URL. */
+  /** Module, or the name of another MCP server; null: the gateway itself, or a plain URL. */
   module: nullable(text({ examples: ['wallet'] })),
   effect: oneOf(EFFECTS),
   callers: array(oneOf(CALLER_CLASSES)),

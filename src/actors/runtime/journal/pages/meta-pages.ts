@@ -46,7 +46,7 @@ export interface MetaPage {
 
 export interface JournalHead {
   readonly sizeBytes: number;
-  /** In the order of the file. */
+  /** Meta pages in the order of the file. */
   readonly pages: readonly [MetaPage, MetaPage];
 }
 

@@ -57,8 +57,8 @@ export class Bucket implements FileServer {
   }
 
   /**
-   * By a range: a connection that carried HEAD is not kept. An empty object has no range. Some storages take 0 at the end of a
-   * range for none, and send everything.
+   * Reads the size by a range: a connection that carried HEAD is not kept. An empty object has no range. Some storages
+   * take 0 at the end of a range for none, and send everything.
    */
   async sizeOf(path: string): Promise<number | undefined> {
     const headers = { range: 'bytes=0-1' };

@@ -15,7 +15,7 @@ import { canonicalQuery, Signer, sha256Hex, UNSIGNED_PAYLOAD } from './signature
 import { textOf } from './xml.ts';
 
 const ATTEMPTS_MAX = 5;
-/** Before the second attempt; doubled for each further one: 3 s in all. */
+/** Wait before the second attempt; doubled for each further one: 3 s in all. */
 const RETRY_MS = 200;
 /** Passing states of an object storage. 409: another conditional write of the object is under way. */
 const PASSING = new Set([408, 409, 429, 500, 502, 503, 504]);
@@ -55,7 +55,7 @@ export interface BucketAnswer {
 export interface ClientOptions {
   readonly clock: Clock;
   readonly stalledMs?: number | undefined;
-  /** Before the second attempt. */
+  /** Wait before the second attempt. */
   readonly retryMs?: number | undefined;
 }
 
@@ -63,7 +63,7 @@ export interface ClientOptions {
 export class BucketRefusal extends StorageServerFault {}
 
 export class BucketClient {
-  /** For messages: endpoint and bucket. */
+  /** Name for messages: endpoint and bucket. */
   readonly name: string;
   readonly #origin: string;
   readonly #basePath: string;
@@ -208,7 +208,10 @@ class AnswerReader implements OutboundReader {
   }
 }
 
-/** For the log: status, code and message of an error. Never the whole text, which may repeat what was signed. */
+/**
+ * Returns the text for the log: status, code and message of an error. Never the whole text, which may repeat what was
+ * signed.
+ */
 function answerText(status: number, xml: string): string {
   const said = [textOf(xml, 'Code'), textOf(xml, 'Message')].filter((text) => text !== undefined).join(': ');
   return `answered ${status}${said === '' ? '' : ` ${said.slice(0, 200)}`}`;

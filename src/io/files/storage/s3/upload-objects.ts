@@ -54,7 +54,7 @@ export class UploadObjects {
     return true;
   }
 
-  /** For a copy within the bucket. */
+  /** Returns the source for a copy within the bucket. */
   sourceOf(key: FileKey, name: string): string {
     return `/${this.#bucket}${this.#pathOf(key, name)}`;
   }

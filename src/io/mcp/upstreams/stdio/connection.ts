@@ -50,7 +50,7 @@ export class StdioConnection implements Transport, UpstreamPipe {
   protocolVersion: string | undefined;
   readonly #command: ServerCommand;
   readonly #deps: ConnectionDeps;
-  /** By the JSON text of their id. */
+  /** Calls by the JSON text of their id. */
   readonly #calls = new Map<string, PendingCall>();
   readonly #errorOutput: ErrorOutput;
   #process: ServerProcess | undefined;

@@ -8,7 +8,7 @@ import { ANSWER_MAX_BYTES } from '../../../http-client/attempt.ts';
 import { endMarked, endProcess, MARK_VARIABLE } from './leftovers.ts';
 import { DROPPED_BYTES_MAX, type Line, LineSplitter } from './lines.ts';
 
-/** After the end of its input, and after SIGTERM. */
+/** Wait after the end of its input, and after SIGTERM. */
 const PATIENT_END_MS = SECOND_MS;
 /** Output that was written before the exit is read so long. */
 const LAST_OUTPUT_MS = 500;
