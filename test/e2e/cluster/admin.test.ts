@@ -187,7 +187,10 @@ await withPostgres(t, (postgres) => {
   // covers C7
   t.test('the set-up link of one node makes the first admin at another, and only one', async (t) => {
     const configuration = { Settings: NO_LIMITS };
-    const cluster = await startNodes({ postgres, nodes: 2, sandbox: false, configuration });
+    const cluster = await startNodes({
+      ...{ postgres, nodes: 2, sandbox: false, configuration },
+      cluster: { leaseMilliseconds: 10_000 },
+    });
     t.teardown(() => cluster.stop());
     const [a, b] = cluster.nodes;
     if (a === undefined || b === undefined) throw new Error('too few nodes');

@@ -20,9 +20,8 @@ const DISCARD_MS_MAX = 2_000;
  * long.
  */
 const KEEP_OPEN_MS = 10_000;
-/** The same where the body is read no further: of a short answer, and of one that may still be on its way. */
-const UNREAD_OPEN_MS = 200;
-const UNREAD_LONG_OPEN_MS = 2_000;
+/** The same where the body is read no further. A client at a busy machine needs more than a moment to read the answer. */
+const UNREAD_OPEN_MS = 2_000;
 /** Longer answers are not held back: what exceeds the socket's buffer would have to be kept in memory. */
 const EARLY_BYTES_MAX = 16 * 1024;
 
@@ -70,7 +69,7 @@ export class ConnectionCloser {
     discardWithin(rest, (ended) => {
       if (ended) return;
       response.pause();
-      closer.wait(UNREAD_LONG_OPEN_MS);
+      closer.wait(UNREAD_OPEN_MS);
     });
     return closer;
   }
