@@ -37,6 +37,8 @@ export interface MemoryS3Options {
   readonly pageRows?: number;
   /** For bodies above 64 KiB the length is kept instead of the bytes. */
   readonly forgets?: boolean;
+  /** Least bytes of each part of a transfer but the last one; 5 MiB unless given. */
+  readonly partBytesMin?: number;
 }
 
 interface Transfer {
@@ -54,7 +56,7 @@ interface StoredObject {
   readonly writtenMs: number;
 }
 
-interface Answer {
+export interface S3Answer {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer | string;
@@ -87,6 +89,11 @@ export class MemoryS3 extends LoopbackServer {
     super();
     this.#options = options;
     this.bucket = options.bucket ?? 'files';
+  }
+
+  /** Makes one without connections: requests come by `answerTo` alone. */
+  static inMemory(options: MemoryS3Options = {}): MemoryS3 {
+    return new MemoryS3(options);
   }
 
   static async start(options: MemoryS3Options = {}): Promise<MemoryS3> {
@@ -130,7 +137,7 @@ export class MemoryS3 extends LoopbackServer {
     const fault = this.faultOf(request);
     await this.delay(request);
     if (fault === 'silent') return;
-    const answer = await this.#judge(request, bucket, fault);
+    const answer = await this.answerTo(request, bucket, fault);
     if (fault === 'lost') {
       response.destroy();
       return;
@@ -141,7 +148,8 @@ export class MemoryS3 extends LoopbackServer {
     else response.end(answer.body);
   }
 
-  async #judge(request: S3Request, bucket: string, fault: S3Fault | undefined): Promise<Answer> {
+  /** Does what a request asks for. */
+  async answerTo(request: S3Request, bucket = this.bucket, fault?: S3Fault): Promise<S3Answer> {
     if (fault === 'slow') return failure(503, 'SlowDown', 'Please reduce your request rate.');
     if (fault === 'internal') return failure(500, 'InternalError');
     if (fault === 'full') return failure(507, 'XMinioStorageFull');
@@ -162,7 +170,7 @@ export class MemoryS3 extends LoopbackServer {
     return this.#get(request, fault);
   }
 
-  #put(request: S3Request): Answer {
+  #put(request: S3Request): S3Answer {
     const refused = this.#refusedWrite(request);
     if (refused !== undefined) return refused;
     const stored = this.#stored(request);
@@ -173,20 +181,20 @@ export class MemoryS3 extends LoopbackServer {
       : { status: 200, headers: { etag: stored.etag } };
   }
 
-  #copied({ headers }: S3Request): StoredObject | Answer {
+  #copied({ headers }: S3Request): StoredObject | S3Answer {
     if (this.#options.copies === false) return failure(501, 'NotImplemented');
     const [, bucket, ...names] = String(headers['x-amz-copy-source']).split('/');
     const source = bucket === this.bucket ? this.objects.get(names.join('/')) : undefined;
     return source === undefined ? failure(404, 'NoSuchKey') : { ...source, writtenMs: this.clock() };
   }
 
-  #refusedWrite({ key, headers }: S3Request): Answer | undefined {
+  #refusedWrite({ key, headers }: S3Request): S3Answer | undefined {
     const once = this.#options.conditions !== false && headers['if-none-match'] === '*';
     return once && this.objects.has(key) ? failure(412, 'PreconditionFailed') : undefined;
   }
 
   /** The bytes that came, unless their checksum is another one. */
-  #stored(request: S3Request): StoredObject | Answer {
+  #stored(request: S3Request): StoredObject | S3Answer {
     if (isCopy(request)) return this.#copied(request);
     const { headers, body } = request;
     const declared = headers['x-amz-checksum-crc32'];
@@ -205,7 +213,7 @@ export class MemoryS3 extends LoopbackServer {
     return { bytes, sizeBytes: body.length, etag: `"${digest}"`, fields, writtenMs: this.clock() };
   }
 
-  #get({ key, headers }: S3Request, fault: S3Fault | undefined): Answer {
+  #get({ key, headers }: S3Request, fault: S3Fault | undefined): S3Answer {
     const object = this.objects.get(key);
     if (object === undefined) return failure(404, 'NoSuchKey');
     const { sizeBytes, etag, fields } = object;
@@ -225,14 +233,14 @@ export class MemoryS3 extends LoopbackServer {
     };
   }
 
-  #begin(key: string): Answer {
+  #begin(key: string): S3Answer {
     this.#transfersBegun += 1;
     const uploadId = `${this.#transfersBegun}+/=&`;
     this.transfers.set(uploadId, { key, begunMs: this.clock(), parts: new Map() });
     return xml('InitiateMultipartUploadResult', `<Key>${key}</Key><UploadId>${escaped(uploadId)}</UploadId>`);
   }
 
-  #onTransfer(uploadId: string, request: S3Request, fault: S3Fault | undefined): Answer {
+  #onTransfer(uploadId: string, request: S3Request, fault: S3Fault | undefined): S3Answer {
     const transfer = this.transfers.get(uploadId);
     if (transfer === undefined || transfer.key !== request.key) return failure(404, 'NoSuchUpload');
     if (request.method === 'DELETE') {
@@ -251,7 +259,7 @@ export class MemoryS3 extends LoopbackServer {
       : { status: 200, headers: { etag: stored.etag } };
   }
 
-  #complete(uploadId: string, transfer: Transfer, request: S3Request, fault: S3Fault | undefined): Answer {
+  #complete(uploadId: string, transfer: Transfer, request: S3Request, fault: S3Fault | undefined): S3Answer {
     const rows = [...request.body.toString().matchAll(/<Part>.*?<\/Part>/gs)];
     const listed = rows.map(([row]) => {
       const [, number] = /<PartNumber>(\d+)<\/PartNumber>/.exec(row) ?? [];
@@ -262,7 +270,8 @@ export class MemoryS3 extends LoopbackServer {
     const parts = listed.filter((part) => part !== undefined);
     if (parts.length === 0 || parts.length < listed.length) return failure(400, 'InvalidPart');
     const [first, ...others] = parts.slice(0, -1);
-    if (first !== undefined && first.sizeBytes < PART_BYTES_MIN) return failure(400, 'EntityTooSmall');
+    if (first !== undefined && first.sizeBytes < (this.#options.partBytesMin ?? PART_BYTES_MIN))
+      return failure(400, 'EntityTooSmall');
     if (others.some(({ sizeBytes }) => sizeBytes !== first?.sizeBytes)) return failure(400, 'InvalidPart');
     const refused = this.#refusedWrite(request);
     if (refused !== undefined) return refused;
@@ -275,7 +284,7 @@ export class MemoryS3 extends LoopbackServer {
     return xml('CompleteMultipartUploadResult', `<Key>${transfer.key}</Key>`);
   }
 
-  #listObjects(query: URLSearchParams): Answer {
+  #listObjects(query: URLSearchParams): S3Answer {
     const rows = Math.min(Number(query.get('max-keys') ?? 1_000), this.#options.pageRows ?? 1_000);
     const after = query.get('continuation-token') ?? '';
     const keys = [...this.objects.keys()]
@@ -292,7 +301,7 @@ export class MemoryS3 extends LoopbackServer {
     return xml('ListBucketResult', `<IsTruncated>${isTruncated}</IsTruncated>${next}${page.join('')}`);
   }
 
-  #list(query: URLSearchParams): Answer {
+  #list(query: URLSearchParams): S3Answer {
     const rows = Math.min(Number(query.get('max-uploads') ?? 1_000), this.#options.pageRows ?? 1_000);
     const after = [query.get('key-marker') ?? '', query.get('upload-id-marker') ?? ''].join('\0');
     const found = [...this.transfers]
@@ -318,7 +327,7 @@ export class MemoryS3 extends LoopbackServer {
   }
 }
 
-function listParts({ parts }: Transfer): Answer {
+function listParts({ parts }: Transfer): S3Answer {
   const rows = [...parts].map(
     ([number, { etag, sizeBytes }]) =>
       `<Part><PartNumber>${number}</PartNumber><ETag>${escaped(etag)}</ETag><Size>${sizeBytes}</Size></Part>`,
@@ -330,11 +339,11 @@ function isCopy({ headers }: S3Request): boolean {
   return headers['x-amz-copy-source'] !== undefined;
 }
 
-function copied(name: string, { etag }: StoredObject): Answer {
+function copied(name: string, { etag }: StoredObject): S3Answer {
   return xml(name, `<ETag>${escaped(etag)}</ETag>`);
 }
 
-function xml(name: string, content: string): Answer {
+function xml(name: string, content: string): S3Answer {
   const headers = { 'content-type': 'application/xml' };
   return {
     status: 200,
@@ -343,7 +352,7 @@ function xml(name: string, content: string): Answer {
   };
 }
 
-function failure(status: number, code: string, message = code): Answer {
+function failure(status: number, code: string, message = code): S3Answer {
   return { ...xml('Error', `<Code>${code}</Code><Message>${escaped(message)}</Message>`), status };
 }
 

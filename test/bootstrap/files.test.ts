@@ -12,7 +12,7 @@ import { GatewayError } from '../../src/domain/errors.ts';
 import { packChunkEntry } from '../../src/domain/files/chunk-entry.ts';
 import { chunkEntry, chunkedPartBytesMax } from '../../src/domain/files/chunk-table.ts';
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import type { WantedFiles } from '../../src/io/files/storage/port.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import { createLog } from '../../src/io/observability/log.ts';
@@ -125,42 +125,48 @@ t.test('file transport: actors hash what lies on the disk, and get values for wh
   await close();
 });
 
-t.test('file servers: they are swept at the start and each day, by the owner alone', async (t) => {
-  let isOwner = true;
-  const [swept, waits]: [WantedFiles[], { delayMs: number; run: () => void; isOver: boolean }[]] = [[], []];
-  const timer = (delayMs: number, run: () => void) => {
-    const wait = { delayMs, run, isOver: false };
-    waits.push(wait);
-    return () => {
-      wait.isOver = true;
+t.test(
+  'file servers: they are swept at the start and each day by the owner, what is left an hour later',
+  async (t) => {
+    let isOwner = true;
+    const [swept, waits]: [WantedFiles[], { delayMs: number; run: () => void; isOver: boolean }[]] = [[], []];
+    const timer = (delayMs: number, run: () => void) => {
+      const wait = { delayMs, run, isOver: false };
+      waits.push(wait);
+      return () => {
+        wait.isOver = true;
+      };
     };
-  };
-  const storage = {
-    async sweepServers(wanted: WantedFiles) {
-      swept.push(wanted);
-      if (swept.length === 2) throw new GatewayError('FileStorageFailed');
-      return 1;
-    },
-  };
-  const servers = fileServersOf(storage, createLog(), { timer });
-  await servers.enter();
-  t.same(waits, [], 'nothing before the uploads are known');
-  const wanted = new Set<string>();
-  servers.sweepDaily({ isOwner: () => isOwner, wanted: async () => wanted });
-  const passDay = async () => {
-    const wait = waits.at(-1);
-    t.equal(wait?.delayMs, DAY_MS);
-    wait?.run();
-    await setImmediate();
-  };
-  await passDay();
-  t.equal(swept.length, 2);
-  isOwner = false;
-  await passDay();
-  t.equal(swept.length, 2, 'another node sweeps');
-  isOwner = true;
-  await passDay();
-  t.same(swept, [wanted, wanted, wanted], 'also after a failure');
-  servers.leave();
-  t.equal(waits.at(-1)?.isOver, true);
-});
+    const storage = {
+      async sweepServers(wanted: WantedFiles) {
+        swept.push(wanted);
+        if (swept.length === 2) throw new GatewayError('FileStorageFailed');
+        return { ended: 1, hasMore: swept.length === 3 };
+      },
+    };
+    const servers = fileServersOf(storage, createLog(), { timer });
+    await servers.enter();
+    t.same(waits, [], 'nothing before the uploads are known');
+    const wanted = new Set<string>();
+    servers.sweepDaily({ isOwner: () => isOwner, wanted: async () => wanted });
+    const pass = async (delayMs: number) => {
+      await setImmediate();
+      const wait = waits.at(-1);
+      t.equal(wait?.delayMs, delayMs);
+      wait?.run();
+      await setImmediate();
+    };
+    await pass(DAY_MS);
+    t.equal(swept.length, 2);
+    await pass(HOUR_MS);
+    t.equal(swept.length, 3, 'again after a failure');
+    isOwner = false;
+    await pass(HOUR_MS);
+    t.equal(swept.length, 3, 'another node sweeps');
+    isOwner = true;
+    await pass(DAY_MS);
+    t.same(swept, [wanted, wanted, wanted, wanted]);
+    servers.leave();
+    t.equal(waits.at(-1)?.isOver, true);
+  },
+);

@@ -1,7 +1,10 @@
-/** File servers at a start: each is probed, and what broken transfers left behind is ended then and once a day. */
+/**
+ * File servers at a start: each is probed, and what broken transfers left behind is ended then and once a day. A sweep that
+ * did not come to the end, because of its bound or a failure, continues an hour later.
+ */
 import { nodeSchedule, type Schedule } from '../../actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../domain/errors.ts';
-import { DAY_MS } from '../../domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../../domain/time.ts';
 import { FileServerUnusable } from '../../io/files/storage/file-server.ts';
 import type { FileStorage, WantedFiles } from '../../io/files/storage/port.ts';
 import type { Log } from '../../io/observability/log.ts';
@@ -35,17 +38,21 @@ export function fileServersOf(
   schedule: Pick<Schedule, 'timer'> = nodeSchedule,
 ): FileServers {
   let cancel: () => void = () => undefined;
+  let isOver = false;
   return {
     enter: () => probe(storage),
     sweepDaily(uploads) {
       if (storage.sweepServers === undefined) return;
-      const sweep = () => {
-        cancel = schedule.timer(DAY_MS, sweep);
-        if (uploads.isOwner()) void sweepServers(storage, uploads, log);
+      const sweep = async () => {
+        const isWhole = !uploads.isOwner() || (await sweepServers(storage, uploads, log));
+        if (!isOver) cancel = schedule.timer(isWhole ? DAY_MS : HOUR_MS, () => void sweep());
       };
-      sweep();
+      void sweep();
     },
-    leave: () => cancel(),
+    leave() {
+      isOver = true;
+      cancel();
+    },
   };
 }
 
@@ -60,12 +67,14 @@ async function probe(storage: Servers): Promise<void> {
   }
 }
 
-/** A failed sweep only leaves space in use: the failure is in the log already, and the next day tries again. */
-async function sweepServers(storage: Servers, { wanted }: SweptUploads, log: Log): Promise<void> {
+/** True when it came to the end. What remains only takes space: a failure is in the log already. */
+async function sweepServers(storage: Servers, { wanted }: SweptUploads, log: Log): Promise<boolean> {
   try {
-    const ended = (await storage.sweepServers?.(await wanted())) ?? 0;
+    const { ended, hasMore } = (await storage.sweepServers?.(await wanted())) ?? { ended: 0, hasMore: false };
     if (ended > 0) log.write('transfersEnded', { transfers: ended });
+    return !hasMore;
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
+    return false;
   }
 }

@@ -104,8 +104,8 @@ export function piecesUpTo(
 }
 
 /** Returns the beginning of the piece that holds the byte at this position. */
-export function pieceBeginBytes(position: number): number {
-  return position - (position % PIECE_BYTES);
+export function pieceBeginBytes(position: number, pieceBytes: number): number {
+  return position - (position % pieceBytes);
 }
 
 /** CRC-32 of the first `offsetBytes`, given that of the range that `cutRange` names; undefined where that is gone. */

@@ -4,7 +4,7 @@ import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import { EventInbox } from '../../../src/actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../../../src/actors/events/log.ts';
 import type { AnyKind } from '../../../src/actors/runtime/actor.ts';
-import type { WebhookPort } from '../../../src/actors/runtime/ports.ts';
+import type { Ports } from '../../../src/actors/runtime/ports.ts';
 import { type ClusterNode, createClusterNode } from '../../../src/actors/runtime/replication/cluster-node.ts';
 import type { LogNode } from '../../../src/actors/runtime/replication/node.ts';
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
@@ -44,7 +44,7 @@ interface EventProcessOptions {
   readonly random?: () => number;
   /** Further kinds of actors of the process, their ports, and work that begins once it serves. */
   readonly kinds?: readonly AnyKind[];
-  readonly webhooks?: WebhookPort;
+  readonly ports?: Partial<Ports>;
   readonly onOpened?: (opened: OpenedEvents, cluster: ClusterNode) => void;
 }
 
@@ -100,7 +100,7 @@ export class EventProcess implements Application {
   async #start(): Promise<void> {
     await this.node.enter();
     if (this.#isStopped) return;
-    const { tools, kinds = [], webhooks } = this.#options;
+    const { tools, kinds = [], ports } = this.#options;
     const { journal, view } = this.cluster;
     const { clock, schedule } = tools;
     const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
@@ -109,7 +109,7 @@ export class EventProcess implements Application {
       journal,
       cluster: view,
       node: this.node.node,
-      ports: { workers, ...(webhooks === undefined ? {} : { webhooks }) },
+      ports: { workers, ...ports },
       settings: SETTINGS,
       clock,
       randomBytes: seededBytes(this.node.node),

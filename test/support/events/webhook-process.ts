@@ -40,9 +40,11 @@ export class WebhookProcess {
       ...options,
       fault: undefined,
       kinds: [app, deliveryLog, user],
-      webhooks: {
-        changed: (appId) => this.dispatcher?.changed(appId),
-        tell: async () => ({ ok: true, value: null }),
+      ports: {
+        webhooks: {
+          changed: (appId) => this.dispatcher?.changed(appId),
+          tell: async () => ({ ok: true, value: null }),
+        },
       },
       onOpened: (opened, cluster) => this.#open(opened, cluster),
     });

@@ -4,7 +4,9 @@
  */
 import { type FileKey, fileSizeMaxBytes } from '../../../domain/files/files.ts';
 import {
+  continues,
   crc32At,
+  crc32Before,
   cutRange,
   type FileSegment,
   piecesUpTo,
@@ -196,7 +198,10 @@ function segmentsOf({ segments, receivedBytes, crc32 }: Draft): readonly FileSeg
   return receivedBytes === 0 ? [] : [{ number: 0, endBytes: receivedBytes, crc32, isOpen: true }];
 }
 
-/** Kept bytes of segments were synced: only where one is cut is it read. Nothing of them is changed. */
+/**
+ * Kept bytes of segments were synced: only where one is cut is it read. Nothing of them is changed. Of a bucket the whole piece
+ * is compared with what was listed, since a checksum of its beginning would vouch for whatever it holds.
+ */
 async function prepareSegments(
   { files }: Ports,
   key: FileKey,
@@ -211,6 +216,11 @@ async function prepareSegments(
     const hashed = await files.hashSegment(key, cut, offsetBytes);
     if (!hashed.ok) return hashed;
     found = hashed.value;
+    if (files.isDurable) {
+      const whole = await files.hashSegment(key, cut, cut.endBytes);
+      if (!whole.ok) return whole;
+      if (!continues(crc32Before(segments, cut), cut, whole.value)) found = undefined;
+    }
   }
   const before = crc32At(segments, offsetBytes, found);
   return { ok: true, value: [before === undefined ? undefined : crc32, before] };

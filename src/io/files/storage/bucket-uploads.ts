@@ -10,25 +10,30 @@ import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
 import {
   crc32Before,
   type FileSegment,
-  PIECE_BYTES,
   type SegmentRange,
   segmentRanges,
 } from '../../../domain/files/segments.ts';
 import { KeyedQueue } from '../upload/keyed-queue.ts';
 import type { StorageFaults } from './faults.ts';
-import type { SentFile } from './file-server.ts';
+import type { SentFile, Swept } from './file-server.ts';
 import type { DirectUploads, PartLease, WantedFiles } from './port.ts';
 import type { Bucket } from './s3/bucket.ts';
+import { BucketRefusal } from './s3/client.ts';
 import type { UploadObjects } from './s3/upload-objects.ts';
+import { StorageServerFault } from './storage-server.ts';
 
 /** Bytes of one read of an object. */
 const STEP_BYTES = 512 * 1024;
 /** Pieces that are hashed at once. Shared memory is freed late, so their buffers are kept: 4 MiB. */
 const HASHED_AT_ONCE = 8;
+/** Objects that are read at once for a body. */
+const READ_AT_ONCE = 2;
 
 interface BucketUploadsOptions {
   /** The objects of an upload carry it: another log may share the bucket. */
   readonly logId: string;
+  /** Bytes of a piece, which is a part of a transfer. */
+  readonly pieceBytes: number;
   readonly workers: WorkerPort;
   readonly faults: StorageFaults;
   readonly bucketOf: (key: FileKey) => Bucket;
@@ -55,6 +60,10 @@ export class BucketUploads implements DirectUploads {
     this.#options = options;
   }
 
+  get pieceBytes(): number {
+    return this.#options.pieceBytes;
+  }
+
   putChunk(key: FileKey, chunkNumber: number, crc32: number, bytes: Uint8Array): Promise<void> {
     const body = {
       sizeBytes: bytes.length,
@@ -78,26 +87,24 @@ export class BucketUploads implements DirectUploads {
       }),
     };
     return this.#guard('sending a piece of', key, () =>
-      this.#objectsOf(key).put(key, pieceName(piece), body, crc32),
+      this.#objectsOf(key).put(key, this.#pieceName(piece), body, crc32),
     );
   }
 
-  fetch(key: FileKey, piece: SegmentRange, lease: PartLease): Promise<void> {
-    return this.#guard('reading a piece of', key, () =>
-      this.#read(key, [piece], async (bytes, position) => lease.write(bytes, position)),
-    );
+  fetch(key: FileKey, piece: SegmentRange, lease: PartLease): Promise<boolean> {
+    const write = async (bytes: Uint8Array, position: number) => lease.write(bytes, position);
+    return this.#guard('reading a piece of', key, async () => {
+      const found = await unlessGone(async () => {
+        await this.#read(key, [piece], write);
+        return true;
+      });
+      return found === true;
+    });
   }
 
   hashPiece(key: FileKey, piece: SegmentRange, endBytes: number): Promise<number | undefined> {
     return this.#guard('reading a piece of', key, () =>
-      this.#hashes.run('', async () => {
-        try {
-          return await this.#crc32Of(key, { ...piece, endBytes });
-        } catch (error) {
-          if (error instanceof ObjectGone) return undefined;
-          throw error;
-        }
-      }),
+      this.#hashes.run('', () => unlessGone(() => this.#crc32Of(key, { ...piece, endBytes }))),
     );
   }
 
@@ -110,20 +117,39 @@ export class BucketUploads implements DirectUploads {
   }
 
   /** The file is there afterwards, made of its pieces. */
-  async publishPieces(key: FileKey, pieces: readonly FileSegment[]): Promise<void> {
-    const ranges = segmentRanges(pieces).map((range) => ({ ...range, name: pieceName(range) }));
-    // A part of a copy is a whole object, and has 8 MiB unless it is the last one.
+  publishPieces(key: FileKey, pieces: readonly FileSegment[]): Promise<boolean> {
+    return this.#joining('joining pieces of', key, async () => {
+      await this.#joinPieces(key, pieces);
+      await this.#checkJoined(key, pieces.at(-1)?.endBytes ?? 0);
+      return true;
+    });
+  }
+
+  async #joinPieces(key: FileKey, pieces: readonly FileSegment[]): Promise<void> {
+    const ranges = segmentRanges(pieces).map((range) => ({ ...range, name: this.#pieceName(range) }));
+    // A part of a copy is a whole object, and has the size of a piece unless it is the last one.
     const areWhole = ranges.every(
       ({ isCut, beginBytes, endBytes }, at) =>
-        isCut !== true && (at === ranges.length - 1 || endBytes - beginBytes === PIECE_BYTES),
+        isCut !== true && (at === ranges.length - 1 || endBytes - beginBytes === this.pieceBytes),
     );
     const sources = areWhole ? ranges.map(({ name }) => this.#objectsOf(key).sourceOf(key, name)) : [];
     await this.#join(key, ranges, sources);
   }
 
   /** The same of chunks. Resolves with the numbers of those that are not there; without any, the file is. */
-  async publishChunks(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]> {
-    const ranges = chunkRanges(chunks);
+  publishChunks(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]> {
+    return this.#joining('joining chunks of', key, async () => {
+      const ranges = chunkRanges(chunks);
+      const lost = await this.#joinChunks(key, ranges);
+      if (lost.length > 0) return lost;
+      await this.#checkJoined(key, ranges.at(-1)?.endBytes ?? 0);
+      // The file is there whatever becomes of its chunks: a sweep finds those that stay.
+      await this.remove(key).catch(() => undefined);
+      return [];
+    });
+  }
+
+  async #joinChunks(key: FileKey, ranges: readonly NamedRange[]): Promise<readonly number[]> {
     try {
       await this.#join(key, ranges, []);
       return [];
@@ -140,7 +166,7 @@ export class BucketUploads implements DirectUploads {
   }
 
   removeUnlisted(key: FileKey, stream: number, listed: readonly FileSegment[]): Promise<void> {
-    const kept = new Set(segmentRanges(listed).map(pieceName));
+    const kept = new Set(segmentRanges(listed).map((range) => this.#pieceName(range)));
     const isUnlisted = (name: string) => !kept.has(name) && streamOf(name) <= stream;
     return this.#guard('removing pieces of', key, () => this.#objectsOf(key).remove(key, isUnlisted));
   }
@@ -149,8 +175,15 @@ export class BucketUploads implements DirectUploads {
     return this.#options.discard(key);
   }
 
-  sweep(bucket: Bucket, beforeMs: number, wanted: WantedFiles): Promise<number> {
+  sweep(bucket: Bucket, beforeMs: number, wanted: WantedFiles): Promise<Swept> {
     return this.#uploadsOf(bucket).sweep(beforeMs, wanted);
+  }
+
+  async #checkJoined(key: FileKey, sizeBytes: number): Promise<void> {
+    const { bucketOf, pathOf } = this.#options;
+    const stored = await bucketOf(key).sizeOf(pathOf(key));
+    if (stored !== sizeBytes)
+      throw new Error(`the bucket has ${String(stored)} bytes of it, expected were ${sizeBytes}`);
   }
 
   async #crc32Of(key: FileKey, piece: SegmentRange): Promise<number> {
@@ -183,15 +216,30 @@ export class BucketUploads implements DirectUploads {
     const sizeBytes = ranges.at(-1)?.endBytes ?? 0;
     return {
       sizeBytes,
-      read: async (target, position) => {
-        const range = ranges.find(({ endBytes }) => position < endBytes);
-        if (range === undefined) throw new Error(`the file ends before byte ${position}`);
-        const bytes = target.subarray(0, Math.min(target.length, range.endBytes - position));
-        await this.#readObject(key, range.name, bytes, position - range.beginBytes);
-        return { bytesRead: bytes.length };
-      },
+      read: (target, position) => this.#readRanges(key, ranges, target, position),
       crc32Of: async (position, lengthBytes) => crc32Between(ranges, position, position + lengthBytes),
     };
+  }
+
+  /** Reads objects that follow each other, two at once: two chunks fill the buffer of a body. */
+  async #readRanges(
+    key: FileKey,
+    ranges: readonly NamedRange[],
+    target: Buffer,
+    position: number,
+  ): Promise<{ readonly bytesRead: number }> {
+    const first = ranges.findIndex(({ endBytes }) => position < endBytes);
+    const reads: Promise<void>[] = [];
+    let bytesRead = 0;
+    for (const { name, beginBytes, endBytes } of ranges.slice(first, first + READ_AT_ONCE)) {
+      const from = position + bytesRead;
+      const bytes = target.subarray(bytesRead, bytesRead + endBytes - from);
+      if (bytes.length > 0) reads.push(this.#readObject(key, name, bytes, from - beginBytes));
+      bytesRead += bytes.length;
+    }
+    // The memory is in use until all have settled.
+    for (const read of await Promise.allSettled(reads)) if (read.status === 'rejected') throw read.reason;
+    return { bytesRead };
   }
 
   /** Reads the bytes of a piece that the file has. */
@@ -204,7 +252,7 @@ export class BucketUploads implements DirectUploads {
       const { beginBytes, endBytes } = piece;
       for (let position = beginBytes; position < endBytes; position += STEP_BYTES) {
         const bytes = Buffer.alloc(Math.min(STEP_BYTES, endBytes - position));
-        await this.#readObject(key, pieceName(piece), bytes, position - beginBytes);
+        await this.#readObject(key, this.#pieceName(piece), bytes, position - beginBytes);
         await take(bytes, position);
       }
     }
@@ -217,9 +265,14 @@ export class BucketUploads implements DirectUploads {
 
   async #missing(key: FileKey, ranges: readonly NamedRange[]): Promise<number[]> {
     const lost: number[] = [];
-    for (const { name, number } of ranges)
-      if (!(await this.#objectsOf(key).read(key, name, new Uint8Array(1), 0))) lost.push(number);
+    for (const { name, number, beginBytes, endBytes } of ranges)
+      if ((await this.#objectsOf(key).sizeOf(key, name)) !== endBytes - beginBytes) lost.push(number);
     return lost;
+  }
+
+  /** By the number of its stream, and of the piece of the file that it belongs to. A stream has one tail. */
+  #pieceName({ number, beginBytes, isTail }: SegmentRange): string {
+    return isTail === true ? `tail.${number}` : `piece.${number}.${beginBytes / this.pieceBytes}`;
   }
 
   #objectsOf(key: FileKey): UploadObjects {
@@ -232,14 +285,32 @@ export class BucketUploads implements DirectUploads {
     return known;
   }
 
+  /** Where a bucket does not answer nothing is decided: what it has stays, and joining is tried again. */
+  #joining<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
+    return this.#guard(doing, key, async () => {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof StorageServerFault) || error instanceof BucketRefusal) throw error;
+        this.#options.faults.failure(`${doing} ${key.owner}/${key.fileId}`, error);
+        throw new GatewayError('TaskTimedOut');
+      }
+    });
+  }
+
   #guard<T>(doing: string, { owner, fileId }: FileKey, work: () => Promise<T>): Promise<T> {
     return this.#options.faults.guard(`${doing} ${owner}/${fileId}`, work);
   }
 }
 
-/** Names a piece by the number of its stream, and of the 8 MiB that it belongs to. A stream has one tail. */
-function pieceName({ number, beginBytes, isTail }: SegmentRange): string {
-  return isTail === true ? `tail.${number}` : `piece.${number}.${beginBytes / PIECE_BYTES}`;
+/** Undefined where an object is not there. */
+async function unlessGone<T>(work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ObjectGone) return undefined;
+    throw error;
+  }
 }
 
 /** Number of the stream that sent the object; of one that no stream sent, infinite. */

@@ -14,6 +14,14 @@ export interface LinkForm {
   readonly cacheControl: string;
 }
 
+/** Result of a sweep of file servers. */
+export interface Swept {
+  /** Transfers and objects that were ended. */
+  readonly ended: number;
+  /** It came to its bound: the next sweep continues. */
+  readonly hasMore: boolean;
+}
+
 /** Paths begin with `/`. Every failure is an error that names the server. */
 export interface FileServer {
   /** Bytes of a file; undefined when there is none. */
@@ -26,8 +34,8 @@ export interface FileServer {
   remove(path: string): Promise<boolean>;
   /** At start: rejects with `FileServerUnusable` when it lacks what the gateway needs. */
   probe?(): Promise<void>;
-  /** Ends what transfers left behind that were begun before this moment. Resolves with their number. */
-  sweep?(beforeMs: number): Promise<number>;
+  /** Ends what transfers left behind that were begun before this moment. */
+  sweep?(beforeMs: number): Promise<Swept>;
   /** An address at which a client gets the file itself for a minute; absent where clients must not. */
   linkTo?(path: string, form: LinkForm): string;
   close(): void;

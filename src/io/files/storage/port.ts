@@ -6,7 +6,7 @@ import type { GatewayError } from '../../../domain/errors.ts';
 import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
 import type { FileSegment, SegmentRange } from '../../../domain/files/segments.ts';
 import type { FileCallCounters } from './file-calls.ts';
-import type { LinkForm } from './file-server.ts';
+import type { LinkForm, Swept } from './file-server.ts';
 
 /** Beginning of a finished file; `text` is undefined for files that are no text. */
 export interface FilePreview {
@@ -59,12 +59,14 @@ export interface PartLease {
  * the bucket has the bytes. A position is one in the file.
  */
 export interface DirectUploads {
+  /** Bytes of each piece of a file but the last one. */
+  readonly pieceBytes: number;
   /** A chunk of v1, whose `crc32` its bytes have; they stay as they are meanwhile. */
   putChunk(key: FileKey, chunkNumber: number, crc32: number, bytes: Uint8Array): Promise<void>;
   /** A piece, from the part of its stream. `crc32`: of these bytes alone. */
   putPiece(key: FileKey, piece: SegmentRange, crc32: number, lease: PartLease): Promise<void>;
-  /** Writes what a piece has of the file into the part of another stream. */
-  fetch(key: FileKey, piece: SegmentRange, lease: PartLease): Promise<void>;
+  /** Writes what a piece has of the file into the part of another stream. False when it is gone. */
+  fetch(key: FileKey, piece: SegmentRange, lease: PartLease): Promise<boolean>;
   /** CRC-32 of a piece up to this position; undefined when it is gone. */
   hashPiece(key: FileKey, piece: SegmentRange, endBytes: number): Promise<number | undefined>;
   /** SHA-256 of pieces that are the file, base64url. */
@@ -163,9 +165,9 @@ export interface FileStorage {
   probe?(): Promise<void>;
   /**
    * Ends transfers to servers that were begun before `beforeMs`, a day ago unless given, and never finished, and removes what
-   * uploads sent before that are not `wanted`. Resolves with their number.
+   * uploads sent before that are not `wanted`.
    */
-  sweepServers?(wanted: WantedFiles, beforeMs?: number): Promise<number>;
+  sweepServers?(wanted: WantedFiles, beforeMs?: number): Promise<Swept>;
   /** An address at which a client gets a finished file itself for a minute; undefined where clients must not. */
   linkTo?(key: FileKey, form: LinkForm): string | undefined;
   counters(): StorageCounters;

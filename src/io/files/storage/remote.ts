@@ -12,13 +12,13 @@ import type { FileServerConfiguration } from '../../../domain/config/file-server
 import { GatewayError } from '../../../domain/errors.ts';
 import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
 import { type PartBounds, partFault } from '../../../domain/files/part-bounds.ts';
-import type { FileSegment } from '../../../domain/files/segments.ts';
+import { type FileSegment, PIECE_BYTES } from '../../../domain/files/segments.ts';
 import { type Clock, DAY_MS } from '../../../domain/time.ts';
 import type { TaskInput } from '../../../workers/tasks.ts';
 import { BucketUploads } from './bucket-uploads.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FileCalls, type OnLate } from './file-calls.ts';
-import type { FileServer, LinkForm } from './file-server.ts';
+import type { FileServer, LinkForm, Swept } from './file-server.ts';
 import { FreeSpace, type FreeSpaceProbe } from './free-space.ts';
 import { fileName, type OwnerFolder, OwnerFolders, ownerName, partName } from './owner-folders.ts';
 import { Parts } from './parts.ts';
@@ -32,10 +32,9 @@ import type {
   WantedFiles,
 } from './port.ts';
 import { Bucket } from './s3/bucket.ts';
-import { BucketRefusal } from './s3/client.ts';
 import { PartSlots } from './s3/multipart.ts';
 import { SegmentJoins } from './segment-joins.ts';
-import { StorageServer, StorageServerFault } from './storage-server.ts';
+import { StorageServer } from './storage-server.ts';
 
 /** A transfer of parts that was begun before is none of this gateway, which sends a file in minutes. */
 const TRANSFER_MAX_MS = DAY_MS;
@@ -110,6 +109,7 @@ export class RemoteStorage implements FileStorage {
     if (logId === undefined) return undefined;
     return new BucketUploads({
       logId,
+      pieceBytes: PIECE_BYTES,
       workers,
       faults: this.#faults,
       bucketOf: (key) => bucketOf(this.#serverOf(key)),
@@ -151,14 +151,7 @@ export class RemoteStorage implements FileStorage {
     const sizeBytes = fileBytes(chunks);
     const { direct } = this;
     if (direct !== undefined)
-      return this.#joining('joining chunks of', key, async () => {
-        const lost = await direct.publishChunks(key, chunks);
-        if (lost.length > 0) return lost;
-        await this.#checkSent(key, sizeBytes);
-        // The file is there whatever becomes of its chunks: a sweep finds those that stay.
-        await this.removeSegments(key, []).catch(() => undefined);
-        return [];
-      });
+      return this.#counted(direct.publishChunks(key, chunks), (lost) => lost.length === 0);
     return this.#guard('publishing a copy of', key, () =>
       this.#space.use(partName(key), sizeBytes, () =>
         this.#parts.publishCopy(key, chunks, (name, late) =>
@@ -170,12 +163,7 @@ export class RemoteStorage implements FileStorage {
 
   publishSegments(key: FileKey, segments: readonly FileSegment[]): Promise<boolean> {
     const { direct } = this;
-    if (direct !== undefined)
-      return this.#joining('joining pieces of', key, async () => {
-        await direct.publishPieces(key, segments);
-        await this.#checkSent(key, segments.at(-1)?.endBytes ?? 0);
-        return true;
-      });
+    if (direct !== undefined) return this.#counted(direct.publishPieces(key, segments), Boolean);
     return this.#guard('publishing', key, () =>
       this.#joins.publish(key, segments, ({ name, ...bounds }, late) =>
         this.#publish(key, name, bounds, late),
@@ -195,6 +183,12 @@ export class RemoteStorage implements FileStorage {
     const sent = await this.#send(key, name, bounds, late);
     await this.#checkSent(key, sizeBytes);
     if (sent) await this.#folders.use(key.owner, (folder) => this.#parts.removeFrom(folder, key), late);
+  }
+
+  async #counted<T>(publishing: Promise<T>, isPublished: (result: T) => boolean): Promise<T> {
+    const result = await publishing;
+    if (isPublished(result)) this.#published += 1;
+    return result;
   }
 
   async #checkSent(key: FileKey, sizeBytes: number): Promise<void> {
@@ -245,14 +239,27 @@ export class RemoteStorage implements FileStorage {
     for (const { server } of this.#thresholds) await server.probe?.();
   }
 
-  sweepServers(wanted: WantedFiles, beforeMs = this.#clock() - TRANSFER_MAX_MS): Promise<number> {
+  /** One that cannot be swept keeps none of the others from it. */
+  sweepServers(wanted: WantedFiles, beforeMs = this.#clock() - TRANSFER_MAX_MS): Promise<Swept> {
     return this.#faults.guard('sweeping the file servers', async () => {
-      let ended = 0;
-      for (const { server } of this.#thresholds) {
-        ended += (await server.sweep?.(beforeMs)) ?? 0;
-        if (this.direct !== undefined) ended += await this.direct.sweep(bucketOf(server), beforeMs, wanted);
+      const { direct } = this;
+      const sweeps = this.#thresholds.flatMap(({ server }) => [
+        () => server.sweep?.(beforeMs),
+        () => direct?.sweep(bucketOf(server), beforeMs, wanted),
+      ]);
+      const failures: unknown[] = [];
+      let [ended, hasMore] = [0, false];
+      for (const sweep of sweeps) {
+        try {
+          const swept = await sweep();
+          ended += swept?.ended ?? 0;
+          hasMore ||= swept?.hasMore === true;
+        } catch (error) {
+          failures.push(error);
+        }
       }
-      return ended;
+      if (failures.length > 0) throw failures[0];
+      return { ended, hasMore };
     });
   }
 
@@ -349,19 +356,6 @@ export class RemoteStorage implements FileStorage {
   #findServer({ fileId }: FileKey): FileServer | undefined {
     const id = BigInt(fileId);
     return this.#thresholds.find(({ above }) => above < id)?.server;
-  }
-
-  /** Runs a join. A bucket that does not answer decides nothing: what it has stays, and joining is tried again. */
-  #joining<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
-    return this.#guard(doing, key, async () => {
-      try {
-        return await work();
-      } catch (error) {
-        if (!(error instanceof StorageServerFault) || error instanceof BucketRefusal) throw error;
-        this.#faults.failure(`${doing} ${key.owner}/${key.fileId}`, error);
-        throw new GatewayError('TaskTimedOut');
-      }
-    });
   }
 
   #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {

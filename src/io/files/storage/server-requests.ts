@@ -1,4 +1,5 @@
 /** Requests to one storage server over kept connections. A request without progress is aborted. */
+import { setTimeout as wait } from 'node:timers/promises';
 import { SECOND_MS } from '../../../domain/time.ts';
 import { ConnectionPool } from '../../http-client/connection-pool.ts';
 import {
@@ -24,21 +25,31 @@ interface SendOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export class ServerRequests {
+/** Carries requests to one server. */
+export interface ServerTransport {
+  /** Value of the `Host` header. */
+  readonly host: string;
+  /** One attempt. Undefined: answered, and the reader has the answer. Throws what aborted it. */
+  send(line: RequestLine, reader: OutboundReader, options: SendOptions): Promise<Broken | undefined>;
+  /** Waits between two attempts. Rejects when the signal or `close` ends it. */
+  wait(delayMs: number, signal: AbortSignal | undefined): Promise<void>;
+  close(): void;
+}
+
+export class ServerRequests implements ServerTransport {
   readonly #pool: ConnectionPool;
   readonly #stalledMs: number;
+  readonly #closing = new AbortController();
 
   constructor(origin: string, stalledMs = STALLED_MS) {
     this.#stalledMs = stalledMs;
     this.#pool = new ConnectionPool(origin, CONNECTIONS, () => performance.now());
   }
 
-  /** Value of the `Host` header. */
   get host(): string {
     return this.#pool.host;
   }
 
-  /** One attempt. Undefined: answered, and the reader has the answer. Throws what aborted it. */
   async send(line: RequestLine, reader: OutboundReader, options: SendOptions): Promise<Broken | undefined> {
     const { body: source, needsNew = false, signal: outer } = options;
     const abort = new AbortController();
@@ -70,7 +81,13 @@ export class ServerRequests {
     }
   }
 
+  async wait(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const either = signal === undefined ? [] : [signal];
+    await wait(delayMs, undefined, { signal: AbortSignal.any([this.#closing.signal, ...either]) });
+  }
+
   close(): void {
+    this.#closing.abort(new Error('client closed'));
     this.#pool.close();
   }
 }

@@ -7,8 +7,9 @@ import { GatewayError } from '../../../domain/errors.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
 import type { FileKey } from '../../../domain/files/files.ts';
 import {
+  continues,
+  crc32Before,
   type FileSegment,
-  PIECE_BYTES,
   pieceBeginBytes,
   type SegmentRange,
   segmentRanges,
@@ -47,18 +48,31 @@ export class PieceStream {
   constructor(options: PieceStreamOptions) {
     this.#options = options;
     this.#kept = options.kept;
-    this.#nextBytes = pieceBeginBytes(options.kept.receivedBytes);
+    this.#nextBytes = pieceBeginBytes(options.kept.receivedBytes, options.direct.pieceBytes);
   }
 
   get kept(): KeptPieces {
     return this.#kept;
   }
 
-  /** A piece that is not full is the beginning of the next one. */
-  async begin(lease: PartLease): Promise<void> {
+  /**
+   * A piece that is not full is the beginning of the next one. False when the bucket has other bytes of it than were listed,
+   * or none: then what is kept ends before it.
+   */
+  async begin(lease: PartLease): Promise<boolean> {
     const { direct, key, kept } = this.#options;
     const last = segmentRanges(kept.pieces).at(-1);
-    if (last !== undefined && last.endBytes > this.#nextBytes) await direct.fetch(key, last, lease);
+    if (last === undefined || last.endBytes <= this.#nextBytes) return true;
+    const { beginBytes: receivedBytes } = last;
+    const crc32 = crc32Before(kept.pieces, last);
+    const found = (await direct.fetch(key, last, lease)) ? await this.#hash(lease, last) : undefined;
+    if (continues(crc32, last, found)) return true;
+    this.#kept = {
+      receivedBytes,
+      crc32,
+      pieces: kept.pieces.filter(({ endBytes }) => endBytes <= receivedBytes),
+    };
+    return false;
   }
 
   /** Discards the received bytes, which are none of the file: those that were kept before count. */
@@ -74,7 +88,8 @@ export class PieceStream {
   /** Sends the full pieces of the first `endBytes`, after what is being sent. */
   save(lease: PartLease, endBytes: number): Promise<KeptPieces> {
     return this.#inOrder(async () => {
-      while (this.#nextBytes + PIECE_BYTES <= endBytes) await this.#sendFull(lease, endBytes);
+      while (this.#nextBytes + this.#options.direct.pieceBytes <= endBytes)
+        await this.#sendFull(lease, endBytes);
       return this.#kept;
     });
   }
@@ -93,9 +108,10 @@ export class PieceStream {
   }
 
   async #sendFull(lease: PartLease, endBytes: number): Promise<void> {
-    const count = Math.min(AT_ONCE, Math.floor((endBytes - this.#nextBytes) / PIECE_BYTES));
+    const { pieceBytes } = this.#options.direct;
+    const count = Math.min(AT_ONCE, Math.floor((endBytes - this.#nextBytes) / pieceBytes));
     const ranges = Array.from({ length: count }, (_, at) =>
-      this.#rangeTo(this.#nextBytes + (at + 1) * PIECE_BYTES, this.#nextBytes + at * PIECE_BYTES),
+      this.#rangeTo(this.#nextBytes + (at + 1) * pieceBytes, this.#nextBytes + at * pieceBytes),
     );
     // The part stays in use until both have settled.
     const sent = await Promise.allSettled(ranges.map((range) => this.#send(lease, range)));
@@ -110,15 +126,19 @@ export class PieceStream {
   }
 
   async #send(lease: PartLease, range: Omit<SegmentRange, 'crc32'>): Promise<SegmentRange> {
-    const { direct, workers, key } = this.#options;
-    const { beginBytes, endBytes } = range;
+    const { direct, key } = this.#options;
+    const crc32 = await this.#hash(lease, range);
+    const piece = { ...range, crc32 };
+    await direct.putPiece(key, piece, crc32, lease);
+    return piece;
+  }
+
+  async #hash(lease: PartLease, { beginBytes, endBytes }: Omit<SegmentRange, 'crc32'>): Promise<number> {
     const task = { fd: lease.fd, position: beginBytes, length: endBytes - beginBytes };
-    const hashed = await runOnLease(workers, lease, 'hashRange', task);
+    const hashed = await runOnLease(this.#options.workers, lease, 'hashRange', task);
     if (!hashed.ok) throw new GatewayError(hashed.error);
     if (hashed.value === undefined) throw lease.failure(new Error('the part is shorter than what came'));
-    const piece = { ...range, crc32: hashed.value };
-    await direct.putPiece(key, piece, hashed.value, lease);
-    return piece;
+    return hashed.value;
   }
 
   /** It follows what is kept; of the same bytes, what was kept counts no more. */
@@ -127,7 +147,7 @@ export class PieceStream {
     const { endBytes } = rest;
     const crc32 = combineCrc32(before.at(-1)?.crc32 ?? 0, own, endBytes - beginBytes);
     this.#kept = { receivedBytes: endBytes, crc32, pieces: [...before, { ...rest, crc32 }] };
-    this.#nextBytes = pieceBeginBytes(endBytes);
+    this.#nextBytes = pieceBeginBytes(endBytes, this.#options.direct.pieceBytes);
   }
 
   #inOrder<T>(work: () => Promise<T>): Promise<T> {

@@ -6,9 +6,9 @@ import type { StreamBegun } from '../../../actors/files/v2/draft-streams.ts';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
-import { PIECE_BYTES, segmentsUpTo } from '../../../domain/files/segments.ts';
+import { segmentsUpTo } from '../../../domain/files/segments.ts';
 import type { UploadPlan } from '../../../domain/files/upload-plan.ts';
-import type { FileStorage, PartLease } from '../storage/port.ts';
+import type { DirectUploads, FileStorage, PartLease } from '../storage/port.ts';
 import type { Received } from './body-writer.ts';
 import type { DraftSlot } from './draft-access.ts';
 import { type BodyBounds, checkSize } from './draft-bounds.ts';
@@ -49,7 +49,10 @@ interface ContentDeps {
  * Bytes of a body that a bucket does not have are lost with this process: three pieces at most, of which two are being
  * sent.
  */
-export const PIECE_BOUNDS: ProgressBounds = { saveBytes: PIECE_BYTES, waitBytes: 3 * PIECE_BYTES };
+export function pieceBounds({ pieceBytes }: DirectUploads): ProgressBounds {
+  return { saveBytes: pieceBytes, waitBytes: 3 * pieceBytes };
+}
+
 /** A body that ends with these is none of the file: nothing of it is kept. */
 const WRONG_BODY: ReadonlySet<string> = new Set(['MaxFileSize', 'WrongPart', 'ShortPart', 'ChecksumError']);
 

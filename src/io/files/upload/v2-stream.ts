@@ -34,7 +34,7 @@ import {
   contentOf,
   isWrongBody,
   type PartContent,
-  PIECE_BOUNDS,
+  pieceBounds,
   placesOf,
   type StreamPart,
 } from './stream-content.ts';
@@ -45,8 +45,8 @@ interface DraftUploadDeps {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;
   readonly storage: Pick<FileStorage, 'create' | 'lease' | 'reserve' | 'release' | 'isShared' | 'direct'>;
-  readonly receiver: BodyReceiver;
-  readonly throttle: Throttle;
+  readonly receiver: Pick<BodyReceiver, 'prebuffer' | 'receive'>;
+  readonly throttle: Pick<Throttle, 'open'>;
   readonly workers: WorkerPort;
   readonly clock: Clock;
   readonly timer: ThrottleTimer;
@@ -74,6 +74,8 @@ export type UploadOutcome =
 
 const EXPIRED = new GatewayError('InvalidID', 'the draft has expired');
 const SUPERSEDED = new GatewayError('UploadConflict', 'another request has taken over');
+/** The bucket has lost bytes, or has others: what is kept ends before them. */
+const DAMAGED = new GatewayError('UploadConflict', 'kept bytes are damaged');
 const EMPTY_BODY: Received = {
   ended: 'complete',
   sizeBytes: 0,
@@ -221,6 +223,7 @@ export class DraftUploads {
       if (keeps || isLate || request.incoming?.failedUnread === true)
         await keep(receivedBytes, crc32, isLate);
       else await end();
+      if (error === DAMAGED) return { end: 'elsewhere', offsetBytes: receivedBytes };
       throw error;
     }
     const { ended, sizeBytes, crc32, sha256 } = content;
@@ -264,7 +267,7 @@ export class DraftUploads {
     try {
       // Bytes behind the offset were not acknowledged, or are to be overwritten.
       if (offsetBytes > 0) await lease.truncate(offsetBytes);
-      await sending?.begin(lease);
+      if ((await sending?.begin(lease)) === false) throw DAMAGED;
       const body = await this.#receive(request, bounds, begun, { lease, sending }, stop);
       const workers = workersBelow(this.#deps.workers, request.span);
       const stream = { request, bounds, begun, part: { lease, sending } };
@@ -304,6 +307,7 @@ export class DraftUploads {
     const actors = actorsBelow(this.#deps.actors, span);
     const { fileId, slot } = target;
     const { stream, offsetBytes } = begun;
+    const { direct } = this.#deps.storage;
     const keepOf = async (sizeBytes: number, bodyCrc32: number) => {
       const receivedBytes = offsetBytes + sizeBytes;
       if (sending === undefined) {
@@ -314,7 +318,7 @@ export class DraftUploads {
     };
     return {
       timer: this.#deps.timer,
-      ...(sending === undefined ? {} : { bounds: PIECE_BOUNDS }),
+      ...(direct === undefined ? {} : { bounds: pieceBounds(direct) }),
       async save(sizeBytes, bodyCrc32) {
         try {
           const kept = await keepOf(sizeBytes, bodyCrc32);

@@ -236,6 +236,36 @@ t.test('pieces: a body that is none of the file leaves what was kept before', as
   t.ok(setting.stored(fileId)?.equals(BYTES));
 });
 
+t.test('pieces: bytes that a bucket has changed or lost are asked for again, whole pieces too', async (t) => {
+  const setting = await setUp(t);
+  const { server, stream } = setting;
+  const spoil = (fileId: string, name: string, isGone: boolean) => {
+    const key = `${UPLOADS}${OWNER_ID}/${fileId}.${name}`;
+    const bytes = server.objects.get(key)?.bytes ?? Buffer.alloc(0);
+    bytes[5] = (bytes[5] ?? 0) ^ 1;
+    if (isGone) server.objects.delete(key);
+  };
+  for (const isGone of [false, true]) {
+    const fileId = await setting.create();
+    // The server keeps the bytes that it got, so the test may change them.
+    t.equal((await append(setting, fileId, [0, 9 * MIB])).status, 200);
+    spoil(fileId, 'tail.1', isGone);
+    const refused = await append(setting, fileId, [9 * MIB, 10 * MIB]);
+    t.equal(refused.status, 409);
+    t.equal(refused.headers.get('Upload-Offset'), String(8 * MIB));
+    t.equal(await offsetOf(setting, fileId), 8 * MIB);
+    t.equal((await append(setting, fileId, [8 * MIB, 10 * MIB])).status, 200);
+    spoil(fileId, 'piece.1.0', isGone);
+    const headers = { Range: `bytes=${5 * MIB}-${6 * MIB - 1}` };
+    const again = await stream(fileId, { headers, body: BYTES.subarray(5 * MIB, 6 * MIB) });
+    t.equal(again.status, 409, 'a checksum of its beginning would vouch for it');
+    t.equal(await offsetOf(setting, fileId), 0);
+    t.equal((await append(setting, fileId, [0, BYTES.length])).status, 200);
+    t.ok(setting.stored(fileId)?.equals(BYTES));
+    t.same(setting.left(), []);
+  }
+});
+
 t.test('pieces: appends of one byte, and bodies that begin anew, store no more than the file', async (t) => {
   const setting = await setUp(t);
   const fileId = await setting.create();
@@ -322,13 +352,53 @@ t.test(
     await put(1);
     await direct.putChunk({ owner: '7', fileId: '1002' }, 1, chunks[1]?.crc32 ?? 0, chunks[1]?.bytes ?? file);
     server.objects.set('one/uploads/log-2/7/1001.chunk.1.1', [...server.objects.values()].at(-1) as never);
-    t.equal(await storage.sweepServers(new Set(['1002'])), 1, 'old, of this log, and of no open upload');
-    t.equal(await storage.sweepServers(NONE), 1);
+    t.equal(
+      (await storage.sweepServers(new Set(['1002']))).ended,
+      1,
+      'old, of this log, and of no open upload',
+    );
+    t.equal((await storage.sweepServers(NONE)).ended, 1);
     t.same(leftIn(server), [`chunk.0.${chunks[0]?.crc32}`]);
     t.ok(server.objects.has('one/uploads/log-2/7/1001.chunk.1.1'), 'another log');
     await storage.remove(key);
     t.same(leftIn(server), []);
     t.same(faults, []);
+  },
+);
+
+t.test(
+  'sweep: of what has more rows than one looks at, the next continues, and one that fails, too',
+  async (t) => {
+    const server = await startS3(t, { pageRows: 1, signatureFault: async () => undefined });
+    const { storage } = openDirect(t, server);
+    t.teardown(() => storage.close());
+    const written = { bytes: Buffer.alloc(1), sizeBytes: 1, etag: '"1"', fields: {}, writtenMs: 0 };
+    const fill = (from: number, to: number) => {
+      for (let fileId = from; fileId < to; fileId += 1) {
+        server.objects.set(`${UPLOADS}7/${fileId}.tail.1`, written);
+        server.transfers.set(String(fileId), { key: `one/7/${fileId}`, begunMs: 0, parts: new Map() });
+      }
+    };
+    fill(1_000, 1_100);
+    // These stay: an open upload, which every sweep passes.
+    const wanted = { has: (fileId: string) => Number(fileId) < 1_100 };
+    fill(1_100, 1_150);
+    t.same(await storage.sweepServers(wanted), { ended: 100, hasMore: true }, '100 pages of each list');
+    t.equal(leftIn(server).length, 150);
+    let asked = 0;
+    server.faultOf = ({ query }) => {
+      if (!query.has('list-type')) return undefined;
+      asked += 1;
+      return asked > 10 ? 'slow' : undefined;
+    };
+    await t.rejects(storage.sweepServers(wanted));
+    t.equal(leftIn(server).length, 140, 'ten pages more');
+    t.equal(server.transfers.size, 0, 'the other list is swept all the same');
+    server.faultOf = () => undefined;
+    t.same(await storage.sweepServers(wanted), { ended: 40, hasMore: false });
+    t.equal(leftIn(server).length, 100);
+    t.same(await storage.sweepServers(NONE), { ended: 100, hasMore: false }, 'from the beginning again');
+    t.same(leftIn(server), []);
   },
 );
 

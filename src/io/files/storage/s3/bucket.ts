@@ -4,7 +4,13 @@
  */
 import type { BucketConfiguration } from '../../../../domain/config/file-servers.ts';
 import { parseId } from '../../../../domain/ids.ts';
-import { type FileServer, FileServerUnusable, type LinkForm, type SentFile } from '../file-server.ts';
+import {
+  type FileServer,
+  FileServerUnusable,
+  type LinkForm,
+  type SentFile,
+  type Swept,
+} from '../file-server.ts';
 import { StorageServerFault } from '../storage-server.ts';
 import {
   type BucketAnswer,
@@ -13,16 +19,14 @@ import {
   type BucketRequest,
   type ClientOptions,
 } from './client.ts';
+import { BucketList, TRANSFERS } from './lists.ts';
 import { copyInParts, isSuccessful, type PartSlots, putInParts } from './multipart.ts';
-import { isDone, isMissing, objectHeaders, UploadObjects } from './upload-objects.ts';
-import { elementsOf, textOf } from './xml.ts';
+import { isDone, objectHeaders, UploadObjects } from './upload-objects.ts';
+import { textOf } from './xml.ts';
 
-/** Larger files are sent in parts. */
-const SINGLE_PUT_BYTES_MAX = 16 * 1024 * 1024;
+/** Larger files than so many parts, 16 MiB, are sent in parts. */
+const SINGLE_PUT_PARTS = 2;
 const LINK_SECONDS = 60;
-const LIST_ROWS = 200;
-/** Pages of one sweep; the next one continues. */
-const LIST_PAGES_MAX = 100;
 const PROBE = Buffer.from('gatehouse');
 /** CRC-32 of `PROBE`. */
 const PROBE_CRC32 = 0x23a3fcb7;
@@ -39,6 +43,7 @@ export class Bucket implements FileServer {
   readonly #client: BucketClient;
   readonly #slots: PartSlots;
   readonly #probeName: string;
+  readonly #swept: BucketList;
   /** Set by the probe where the storage refuses to overwrite. */
   #conditions: Readonly<Record<string, string>> = {};
   readonly linkTo?: (path: string, form: LinkForm) => string;
@@ -48,6 +53,7 @@ export class Bucket implements FileServer {
     this.#client = new BucketClient(configuration, options);
     this.#slots = slots;
     this.#probeName = probeName;
+    this.#swept = new BucketList(this.#client, TRANSFERS, configuration.prefix);
     if (configuration.redirectDownloads) this.linkTo = (path, form) => this.#linkTo(path, form);
   }
 
@@ -56,19 +62,8 @@ export class Bucket implements FileServer {
     return this.#conditions === ONCE;
   }
 
-  /**
-   * Reads the size by a range: a connection that carried HEAD is not kept. An empty object has no range. Some storages
-   * take 0 at the end of a range for none, and send everything.
-   */
-  async sizeOf(path: string): Promise<number | undefined> {
-    const headers = { range: 'bytes=0-1' };
-    const answer = await this.#ask({ method: 'GET', path, headers });
-    const { status } = answer;
-    if (isMissing(answer)) return undefined;
-    if (status === 416) return 0;
-    const size = Number(/^bytes 0-[01]\/(\d{1,15})$/.exec(answer.header('content-range'))?.[1] ?? Number.NaN);
-    if (status === 206 && !Number.isNaN(size)) return size;
-    throw this.#client.refusal('GET', answer);
+  sizeOf(path: string): Promise<number | undefined> {
+    return this.#client.sizeOf(this.#pathOf(path));
   }
 
   async read(path: string, target: Uint8Array, position: number): Promise<void> {
@@ -78,7 +73,7 @@ export class Bucket implements FileServer {
 
   async put(path: string, file: SentFile): Promise<void> {
     const conditions = this.#conditions;
-    if (file.sizeBytes > SINGLE_PUT_BYTES_MAX) {
+    if (file.sizeBytes > SINGLE_PUT_PARTS * this.#slots.partBytes) {
       await this.#putInParts(path, file);
       return;
     }
@@ -97,7 +92,7 @@ export class Bucket implements FileServer {
   }
 
   /**
-   * Makes a file of objects of the bucket. The storage copies `sources`, of which all but the last one have 8 MiB; where it
+   * Makes a file of objects of the bucket. The storage copies `sources`, of which all but the last one have the size of a part; where it
    * does not, or where there are none, `file` is sent, which reads them. One that is there already stays.
    */
   async join(path: string, file: SentFile, sources: readonly string[]): Promise<void> {
@@ -172,21 +167,10 @@ export class Bucket implements FileServer {
     }
   }
 
-  async sweep(beforeMs: number): Promise<number> {
-    const { prefix } = this.#configuration;
-    let marker: Record<string, string> = {};
+  async sweep(beforeMs: number): Promise<Swept> {
     let ended = 0;
-    for (let page = 0; page < LIST_PAGES_MAX; page += 1) {
-      const query = { uploads: '', prefix, 'max-uploads': String(LIST_ROWS), ...marker };
-      const answer = await this.#client.ask({ method: 'GET', path: '/', query });
-      if (answer.status !== 200) throw this.#client.refusal('GET', answer);
-      const { text } = answer;
-      for (const row of elementsOf(text, 'Upload')) if (await this.#sweepRow(row, beforeMs)) ended += 1;
-      const key = textOf(text, 'NextKeyMarker');
-      if (textOf(text, 'IsTruncated') !== 'true' || key === undefined || key === '') break;
-      marker = { 'key-marker': key, 'upload-id-marker': textOf(text, 'NextUploadIdMarker') ?? '' };
-    }
-    return ended;
+    for await (const row of this.#swept.rows()) if (await this.#sweepRow(row, beforeMs)) ended += 1;
+    return { ended, hasMore: this.#swept.hasMore };
   }
 
   close(): void {

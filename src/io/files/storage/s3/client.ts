@@ -2,14 +2,13 @@
  * Signed requests to one bucket. What passes by itself (`SlowDown`, a broken connection) is tried again, a few times, with
  * growing waits; each attempt is signed anew.
  */
-import { setTimeout as wait } from 'node:timers/promises';
 import { withoutTrailing } from '../../../../domain/host-port.ts';
 import type { Clock } from '../../../../domain/time.ts';
 import type { OutboundReader } from '../../../http-client/outbound-request.ts';
 import type { Method } from '../../../http-client/request-head.ts';
 import type { ResponseHead } from '../../../http-client/response-head.ts';
 import type { ReadableFile } from '../file-body.ts';
-import { ServerRequests } from '../server-requests.ts';
+import { ServerRequests, type ServerTransport } from '../server-requests.ts';
 import { type RangeTarget, rangeFault, rangeOf, StorageServerFault } from '../storage-server.ts';
 import { canonicalQuery, Signer, sha256Hex, UNSIGNED_PAYLOAD } from './signature.ts';
 import { textOf } from './xml.ts';
@@ -57,6 +56,8 @@ export interface ClientOptions {
   readonly stalledMs?: number | undefined;
   /** Wait before the second attempt. */
   readonly retryMs?: number | undefined;
+  /** Carries requests to this origin; connections of its own unless given. */
+  readonly transport?: ((origin: string) => ServerTransport) | undefined;
 }
 
 /** The storage answered, and not as the gateway needs. */
@@ -67,13 +68,12 @@ export class BucketClient {
   readonly name: string;
   readonly #origin: string;
   readonly #basePath: string;
-  readonly #requests: ServerRequests;
+  readonly #requests: ServerTransport;
   readonly #signer: Signer;
   readonly #clock: Clock;
   readonly #retryMs: number;
-  readonly #closing = new AbortController();
 
-  constructor(address: BucketAddress, { clock, stalledMs, retryMs = RETRY_MS }: ClientOptions) {
+  constructor(address: BucketAddress, { clock, stalledMs, retryMs = RETRY_MS, transport }: ClientOptions) {
     const { endpoint, bucket, pathStyle } = address;
     const url = new URL(endpoint);
     const path = withoutTrailing(url.pathname, '/');
@@ -81,7 +81,7 @@ export class BucketClient {
     this.name = `${bucket} at ${withoutTrailing(endpoint, '/')}`;
     this.#origin = url.origin;
     this.#basePath = pathStyle ? `${path}/${bucket}` : path;
-    this.#requests = new ServerRequests(url.origin, stalledMs);
+    this.#requests = transport?.(url.origin) ?? new ServerRequests(url.origin, stalledMs);
     this.#signer = new Signer(address);
     this.#clock = clock;
     this.#retryMs = retryMs;
@@ -99,7 +99,7 @@ export class BucketClient {
       // The other side had closed a kept connection: no reason to wait.
       const isFresh = broken?.wasClosed === true && !needsNew;
       needsNew = broken !== undefined;
-      if (!isFresh) await this.#wait(this.#retryMs * 2 ** (attempt - 1), request.signal);
+      if (!isFresh) await this.#requests.wait(this.#retryMs * 2 ** (attempt - 1), request.signal);
     }
   }
 
@@ -121,8 +121,22 @@ export class BucketClient {
   }
 
   close(): void {
-    this.#closing.abort(new Error('client closed'));
     this.#requests.close();
+  }
+
+  /**
+   * Bytes of an object; undefined when there is none. By a range: a connection that carried HEAD is not kept. An empty object
+   * has no range. Some storages take 0 at the end of a range for none, and send everything.
+   */
+  async sizeOf(path: string): Promise<number | undefined> {
+    const headers = { range: 'bytes=0-1' };
+    const answer = await this.ask({ method: 'GET', path, headers });
+    const { status } = answer;
+    if (isMissing(answer)) return undefined;
+    if (status === 416) return 0;
+    const size = Number(/^bytes 0-[01]\/(\d{1,15})$/.exec(answer.header('content-range'))?.[1] ?? Number.NaN);
+    if (status === 206 && !Number.isNaN(size)) return size;
+    throw this.refusal('GET', answer);
   }
 
   async #attempt(request: BucketRequest, reader: OutboundReader, needsNew: boolean) {
@@ -144,11 +158,11 @@ export class BucketClient {
       throw this.#fault(method, error instanceof Error ? error.message : String(error));
     }
   }
+}
 
-  async #wait(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const either = signal === undefined ? [] : [signal];
-    await wait(delayMs, undefined, { signal: AbortSignal.any([this.#closing.signal, ...either]) });
-  }
+/** There is no such object, in a bucket that is there. */
+export function isMissing({ status, text }: BucketAnswer): boolean {
+  return status === 404 && textOf(text, 'Code') !== 'NoSuchBucket';
 }
 
 class AnswerReader implements OutboundReader {

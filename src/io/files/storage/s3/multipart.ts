@@ -14,7 +14,13 @@ const SLOTS = 'parts';
 
 /** Bounds the parts of all files that are under way. */
 export class PartSlots {
+  /** Bytes of each part of a transfer but the last one. */
+  readonly partBytes: number;
   readonly #queue = new KeyedQueue(PARTS_MAX);
+
+  constructor(partBytes = PIECE_BYTES) {
+    this.partBytes = partBytes;
+  }
 
   run<T>(work: () => Promise<T>): Promise<T> {
     return this.#queue.run(SLOTS, work);
@@ -47,7 +53,7 @@ interface Transfer extends Target {
 export async function putInParts(target: Target, file: SentFile): Promise<void> {
   await inParts({
     ...target,
-    parts: Math.ceil(file.sizeBytes / PIECE_BYTES),
+    parts: Math.ceil(file.sizeBytes / target.slots.partBytes),
     headers: { 'x-amz-checksum-algorithm': 'CRC32' },
     send: (uploadId, at, signal) => sendPart(target, file, { uploadId, at, signal }),
   });
@@ -117,13 +123,13 @@ interface PartPlace {
 }
 
 async function sendPart(
-  { client, path }: Target,
+  { client, path, slots: { partBytes } }: Target,
   file: SentFile,
   { uploadId, at, signal }: PartPlace,
 ): Promise<SentPart> {
   signal.throwIfAborted();
-  const position = at * PIECE_BYTES;
-  const sizeBytes = Math.min(PIECE_BYTES, file.sizeBytes - position);
+  const position = at * partBytes;
+  const sizeBytes = Math.min(partBytes, file.sizeBytes - position);
   const crc32 = await file.crc32Of(position, sizeBytes);
   const answer = await client.ask({
     method: 'PUT',

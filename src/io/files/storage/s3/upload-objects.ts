@@ -5,14 +5,13 @@
 import type { FileKey } from '../../../../domain/files/files.ts';
 import { parseId } from '../../../../domain/ids.ts';
 import type { ReadableFile } from '../file-body.ts';
+import type { Swept } from '../file-server.ts';
 import type { WantedFiles } from '../port.ts';
-import type { BucketAnswer, BucketClient } from './client.ts';
+import { type BucketAnswer, type BucketClient, isMissing } from './client.ts';
+import { BucketList, OBJECTS } from './lists.ts';
 import { crc32Text, type PartSlots } from './multipart.ts';
-import { elementsOf, textOf } from './xml.ts';
+import { textOf } from './xml.ts';
 
-const LIST_ROWS = 200;
-/** Pages of one sweep; the next one continues. */
-const LIST_PAGES_MAX = 100;
 const REMOVED_AT_ONCE = 8;
 
 interface UploadObjectsOptions {
@@ -28,12 +27,14 @@ export class UploadObjects {
   readonly #slots: PartSlots;
   readonly #bucket: string;
   readonly #root: string;
+  readonly #swept: BucketList;
 
   constructor({ client, slots, bucket, prefix, logId }: UploadObjectsOptions) {
     this.#client = client;
     this.#slots = slots;
     this.#bucket = bucket;
     this.#root = `${prefix}uploads/${logId}/`;
+    this.#swept = new BucketList(client, OBJECTS, this.#root);
   }
 
   /** One of the eight bodies that are sent at once. */
@@ -54,7 +55,12 @@ export class UploadObjects {
     return true;
   }
 
-  /** Returns the source for a copy within the bucket. */
+  /** Bytes of an object; undefined when there is none. */
+  sizeOf(key: FileKey, name: string): Promise<number | undefined> {
+    return this.#client.sizeOf(this.#pathOf(key, name));
+  }
+
+  /** For a copy within the bucket. */
   sourceOf(key: FileKey, name: string): string {
     return `/${this.#bucket}${this.#pathOf(key, name)}`;
   }
@@ -62,7 +68,7 @@ export class UploadObjects {
   /** Those of a file that are chosen by name, whichever stream sent them. */
   async remove(key: FileKey, isChosen: (name: string) => boolean): Promise<void> {
     const prefix = `${this.#root}${key.owner}/${key.fileId}.`;
-    const rows = this.#list(prefix);
+    const rows = new BucketList(this.#client, OBJECTS, prefix).rows();
     const work = async () => {
       for await (const row of rows) {
         const path = textOf(row, 'Key') ?? '';
@@ -74,10 +80,10 @@ export class UploadObjects {
     if (failed !== undefined) throw failed.reason;
   }
 
-  /** Those of files that are not wanted, last written before this moment. Resolves with their number. */
-  async sweep(beforeMs: number, wanted: WantedFiles): Promise<number> {
+  /** Those of files that are not wanted, last written before this moment. */
+  async sweep(beforeMs: number, wanted: WantedFiles): Promise<Swept> {
     let removed = 0;
-    for await (const row of this.#list(this.#root)) {
+    for await (const row of this.#swept.rows()) {
       const key = textOf(row, 'Key') ?? '';
       const fileId = this.#fileIdOf(key);
       const isOld = Date.parse(textOf(row, 'LastModified') ?? '') < beforeMs;
@@ -85,21 +91,7 @@ export class UploadObjects {
       await this.#delete(key);
       removed += 1;
     }
-    return removed;
-  }
-
-  /** Rows of a list. A page is asked for once the rows of the one before are done. */
-  async *#list(prefix: string): AsyncGenerator<string> {
-    let after: Record<string, string> = {};
-    for (let page = 0; page < LIST_PAGES_MAX; page += 1) {
-      const query = { 'list-type': '2', prefix, 'max-keys': String(LIST_ROWS), ...after };
-      const answer = await this.#client.ask({ method: 'GET', path: '/', query });
-      if (answer.status !== 200) throw this.#client.refusal('GET', answer);
-      yield* elementsOf(answer.text, 'Contents');
-      const token = textOf(answer.text, 'NextContinuationToken');
-      if (textOf(answer.text, 'IsTruncated') !== 'true' || token === undefined) return;
-      after = { 'continuation-token': token };
-    }
+    return { ended: removed, hasMore: this.#swept.hasMore };
   }
 
   /** Undefined for an object that is none of an upload. */
@@ -126,8 +118,4 @@ export function objectHeaders(crc32: number): Record<string, string> {
 
 export function isDone(answer: BucketAnswer): boolean {
   return answer.status === 200 || answer.status === 204 || isMissing(answer);
-}
-
-export function isMissing({ status, text }: BucketAnswer): boolean {
-  return status === 404 && textOf(text, 'Code') !== 'NoSuchBucket';
 }
