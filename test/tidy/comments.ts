@@ -24,9 +24,9 @@ const CLAUSE_STARTS = new RegExp(`^(?:${BEFORE_A_CLAUSE.join('|')})\\b`);
 /** A comma with a unit is none that a main clause follows: "When it began, Unix milliseconds." */
 const MAIN_CLAUSE = /, (?!(?:in )?(?:Unix )?(?:milli|micro)?seconds\b)\S+ \S/i;
 
-/** Texts whose comments are checked. */
+/** Texts whose comments are checked: all code but the planted fragments. */
 export const CHECKED =
-  /^(?:src|kit|test(?!\/tidy)|bench|tools|packages|examples)\/.*\.(?:ts|cts|js|mjs|css)$/;
+  /^(?:src|kit|test(?!\/tidy(?:\.test|\/comments)\.ts)|bench|tools|packages|examples)\/.*\.(?:ts|cts|js|mjs|css)$/;
 
 /** `path:line: the comment begins with a fragment: "…"`. */
 export function fragmentFaults(sources: Sources): string[] {
@@ -46,13 +46,12 @@ function isFragment(sentence: string): boolean {
 
 /** The words of a comment up to the end of its first sentence, on one line. */
 function firstSentence(comment: string): string {
-  const words = comment
-    .split('\n')
+  const lines = (comment.endsWith('*/') ? comment.slice(0, -2) : comment).split('\n');
+  const words = lines
     .map((line) =>
       line
         .trim()
-        .replace(/^(?:\/\*+|\*+(?!\/)|\/\/)/, '')
-        .replace(/\*+\/$/, '')
+        .replace(/^(?:\/?\*+|\/\/)/, '')
         .trim(),
     )
     .filter((line) => line !== '')

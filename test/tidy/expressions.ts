@@ -1,4 +1,4 @@
-/** Which regular expressions may take more than linear time: those that can go back over a run of the text. */
+/** Regular expressions that may take more than linear time: those that can go back over a run of the text. */
 import { parse } from 'acorn';
 import { analyse } from 'scslre';
 import type { Sources } from './sources.ts';
@@ -8,7 +8,7 @@ interface SyntaxNode {
   readonly [member: string]: unknown;
 }
 
-/** Why an expression is refused, with the better form. */
+/** Reasons why an expression is refused, with the better form. */
 const REASONS = {
   Move: 'begins anew at every character of a run: anchor it, or scan from the end (withoutTrailing)',
   Trade: 'can share out a run between two parts in many ways: let the parts exclude each other',

@@ -1,4 +1,4 @@
-/** What a file may hold: its length, its header comment, forbidden code, depth of its properties; files in a folder. */
+/** Bounds of a file: its length, its header comment, forbidden code, depth of its properties; files in a folder. */
 import { dirname } from 'node:path';
 import type { Sources } from './sources.ts';
 
@@ -71,7 +71,7 @@ export function forbiddenFaults(sources: Sources): string[] {
   return faults;
 }
 
-/** How often a property runs is the affair of test/support/depth.ts. */
+/** The number of runs of a property is the affair of test/support/depth.ts. */
 export function depthFaults(sources: Sources): string[] {
   const faults: string[] = [];
   for (const [path, source] of sources) {

@@ -1,11 +1,11 @@
-/** Which file may import which: layers, one owner for each package, the contract client, no cycle. */
+/** Imports that a file may have: layers, one owner for each package, the contract client, no cycle. */
 import { join } from 'node:path';
 import { type Import, importsOf, type Sources } from './sources.ts';
 
 /** Folders that wire the others together; they may import everything. */
 const ENTRY_FOLDERS = ['main.cts', 'bootstrap', 'cli'];
 
-/** What each layer may import besides itself; `types` marks layers of which only types may be taken. */
+/** Folders that each layer may import besides itself; `types` marks layers of which only types may be taken. */
 const LAYERS: Record<string, { values: string[]; types: string[] }> = {
   domain: { values: [], types: [] },
   workers: { values: ['domain'], types: [] },
@@ -135,7 +135,7 @@ export function clientFaults(sources: Sources): string[] {
   return faults;
 }
 
-/** What worker threads load, as the schema library takes 5 MiB of each. */
+/** Files that worker threads load, as the schema library takes 5 MiB of each. */
 export function threadFaults(sources: Sources): string[] {
   const reached = reachedFrom(
     'src/workers/thread.ts',
