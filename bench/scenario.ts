@@ -65,6 +65,8 @@ export interface LoadTarget {
 export interface LoopPart {
   readonly count: number;
   readonly elapsedMs: number;
+  /** Of that time, where the loop knows it; else that of the processes over the round. */
+  readonly cpuMs?: number;
 }
 
 export interface Loop {
@@ -191,10 +193,10 @@ export class Bench {
       ...(group === undefined ? {} : { group }),
       warmUp: () => run(warmupMs),
       async round() {
-        const { count, elapsedMs } = await run(durationMs);
+        const { count, ...details } = await run(durationMs);
         return {
-          ratePerSecond: (count / elapsedMs) * SECOND_MS,
-          details: { answersInAll: count, elapsedMs },
+          ratePerSecond: (count / details.elapsedMs) * SECOND_MS,
+          details: { answers: count, answersInAll: count, ...details },
         };
       },
     };

@@ -28,18 +28,6 @@ export interface OpenLoad {
   round(durationMs: number, requests?: readonly string[]): Promise<LoadReport>;
 }
 
-export interface Verified {
-  readonly count: number;
-  readonly elapsedMs: number;
-}
-
-export interface Verifier {
-  readonly pid: number;
-  /** Runs as many verifications as fit. */
-  verifyFor(durationMs: number): Promise<Verified>;
-  stop(): Promise<void>;
-}
-
 export interface Worker {
   readonly pid: number;
   ask<Answer>(order: object): Promise<Answer>;
@@ -50,16 +38,6 @@ export interface Worker {
 export async function startServer(name: string, args: readonly string[] = []): Promise<Server> {
   const { child, url } = await startChild(name, args);
   return { url, pid: child.pid ?? 0, stop: () => stopChild(child) };
-}
-
-/** Starts `bench/servers/<name>`, which verifies for a given time. */
-export async function startVerifier(name = 'verify', args: readonly string[] = []): Promise<Verifier> {
-  const worker = await startWorker('server', name, args);
-  return {
-    pid: worker.pid,
-    verifyFor: (durationMs) => worker.ask<Verified>({ durationMs }),
-    stop: () => worker.stop(),
-  };
 }
 
 /** A server of ours or a peer's that answers each message with one, in place of listening. */

@@ -5,9 +5,9 @@
 import { availableParallelism } from 'node:os';
 import { type Person, verifiedHeaders } from '../../kit/agent.ts';
 import { SECOND_MS } from '../../src/domain/time.ts';
-import { startVerifier } from '../measure/children.ts';
+import { startWorker } from '../measure/children.ts';
 import type { Subject } from '../measure/measure.ts';
-import { type Bench, rawRequest, type Scenario } from '../scenario.ts';
+import { type Bench, type LoopPart, rawRequest, type Scenario } from '../scenario.ts';
 import type { Build } from '../subjects/baseline.ts';
 import { gatewayUnderLoad, makeAgents } from '../subjects/gateway.ts';
 
@@ -61,13 +61,13 @@ function loginOf(url: string, { key }: Person): string {
 }
 
 async function native(bench: Bench, cores: number): Promise<Subject> {
-  const verifiers = await Promise.all(Array.from({ length: cores }, () => startVerifier()));
+  const verifiers = await Promise.all(Array.from({ length: cores }, () => startWorker('server', 'verify')));
   bench.onTeardown(() => Promise.all(verifiers.map((verifier) => verifier.stop())));
   return bench.loop({
     name: NATIVE,
     pids: verifiers.map(({ pid }) => pid),
     async run(durationMs) {
-      const runs = await Promise.all(verifiers.map((verifier) => verifier.verifyFor(durationMs)));
+      const runs = await Promise.all(verifiers.map((verifier) => verifier.ask<LoopPart>({ durationMs })));
       // They work side by side: what each did in its own time adds up.
       const perMs = runs.reduce((total, { count, elapsedMs }) => total + count / elapsedMs, 0);
       const count = runs.reduce((total, run) => total + run.count, 0);

@@ -4,14 +4,10 @@
  */
 import { Limiter } from '../../src/actors/limits/limiter.ts';
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
+import type { LoopPart } from '../scenario.ts';
 
 export const LOOPS = ['address', 'map'] as const;
 export type LoopName = (typeof LOOPS)[number];
-
-export interface LoopReport {
-  readonly count: number;
-  readonly elapsedMs: number;
-}
 
 export interface FillReport {
   /** Counters that the limiter says it holds. */
@@ -62,7 +58,7 @@ export function stepOf(name: LoopName): (address: string, nowMs: number) => bool
 export function loopOf(
   step: (address: string, nowMs: number) => boolean,
   addresses: readonly string[],
-): (durationMs: number) => LoopReport {
+): (durationMs: number) => LoopPart {
   let place = 0;
   let clockMs = Date.now();
   return (durationMs) => {

@@ -1,9 +1,14 @@
 /** People with passkeys as clients of a running gateway, and logins of theirs at a steady rate. */
 import { expectOk, type Json, request } from '../../kit/agent.ts';
 import { create, get, makePasskey, type Passkey } from '../../kit/authenticator.ts';
+import { SECOND_MS } from '../../src/domain/time.ts';
+import { eventLoopP99Ms } from '../measure/metrics.ts';
+import { costOfAll } from '../measure/process-cost.ts';
 import { median } from '../measure/statistics.ts';
+import type { Bench } from '../scenario.ts';
+import { gatewayUnderLoad } from './gateway.ts';
 
-export interface LoginLoad {
+interface LoginLoad {
   readonly logins: number;
   readonly failures: number;
   /** From the moment a login was due to its answer; both requests and the signature are in it. Milliseconds. */
@@ -11,7 +16,12 @@ export interface LoginLoad {
   readonly p99Ms: number;
 }
 
-const SECOND_MS = 1_000;
+const LOGINS_PER_SECOND = 200;
+const USERS_MIN = 50;
+/** An account answers 64 challenges in their life; that of its sign-up is one. */
+const LOGINS_OF_ONE = 50;
+/** Of the logins, whatever a round takes: p99 of some hundred. */
+const LOGINS_MS = 2_000;
 /** Synchronised passkeys have no counter. */
 const COUNTER = 0;
 /** Logins under way; one that would be more waits, and its latency shows it. */
@@ -23,7 +33,7 @@ async function optionsOf(url: string, kind: 'register' | 'login'): Promise<Json>
 }
 
 /** `url` must be an origin of passkeys: http://localhost. */
-export async function signUpWithPasskey(url: string): Promise<Passkey> {
+async function signUpWithPasskey(url: string): Promise<Passkey> {
   const passkey = makePasskey('ES256');
   const options = await optionsOf(url, 'register');
   const credential = create(passkey, {
@@ -36,7 +46,7 @@ export async function signUpWithPasskey(url: string): Promise<Passkey> {
   return passkey;
 }
 
-export async function logInWithPasskey(url: string, passkey: Passkey): Promise<boolean> {
+async function logInWithPasskey(url: string, passkey: Passkey): Promise<boolean> {
   const options = await optionsOf(url, 'login');
   const credential = get(passkey, { challenge: String(options['challenge']), origin: url, counter: COUNTER });
   const body = { challengeId: options['challengeId'], credential };
@@ -44,7 +54,7 @@ export async function logInWithPasskey(url: string, passkey: Passkey): Promise<b
 }
 
 /** Open loop: each login starts when it is due, however long the others take. */
-export async function logInsPerSecond(
+async function logInsPerSecond(
   url: string,
   passkeys: readonly Passkey[],
   perSecond: number,
@@ -77,4 +87,33 @@ export async function logInsPerSecond(
     medianMs: median(latencies),
     p99Ms: latencies[Math.floor(latencies.length * 0.99)] ?? Number.NaN,
   };
+}
+
+/** What logins at a steady rate take, and what they do to the event loop of a gateway, as one sentence. */
+export async function logInsBesideIdle(bench: Bench): Promise<string> {
+  const { url: address, internal, pids } = await gatewayUnderLoad(bench);
+  if (internal === undefined) throw new Error('no internal listener');
+  const url = address.replace('127.0.0.1', 'localhost');
+  const { warmupMs, ratePerSecond = LOGINS_PER_SECOND } = bench.options;
+  const durationMs = Math.max(LOGINS_MS, bench.options.durationMs);
+  const logIns = ((warmupMs + durationMs) * ratePerSecond) / SECOND_MS;
+  const users = Math.max(USERS_MIN, Math.ceil(logIns / LOGINS_OF_ONE));
+  bench.announce(`${users} accounts sign up with a passkey`);
+  const passkeys: Passkey[] = [];
+  while (passkeys.length < users) passkeys.push(await signUpWithPasskey(url));
+  await logInsPerSecond(url, passkeys, ratePerSecond, warmupMs);
+  await eventLoopP99Ms(internal);
+  await new Promise((resolve) => setTimeout(resolve, durationMs));
+  const idleMs = await eventLoopP99Ms(internal);
+  bench.announce(`${ratePerSecond} logins a second`);
+  const cpuMs = () => costOfAll(pids)?.cpuMs ?? Number.NaN;
+  const cpuBeforeMs = cpuMs();
+  const load = await logInsPerSecond(url, passkeys, ratePerSecond, durationMs);
+  const costMs = (cpuMs() - cpuBeforeMs) / load.logins;
+  const busyMs = await eventLoopP99Ms(internal);
+  const loop = `event-loop delay p99 ${busyMs.toFixed(1)} ms, idle before ${idleMs.toFixed(1)} ms`;
+  const times = `${load.medianMs.toFixed(1)} ms in the median, ${load.p99Ms.toFixed(1)} ms at p99`;
+  const cost = `${costMs.toFixed(2)} ms of the gateway's processor time each`;
+  const failed = `${load.failures} refused`;
+  return `${load.logins} logins at ${ratePerSecond}/s (${failed}): ${times}, ${cost}; ${loop} (10 ms of both is the sampling).`;
 }

@@ -9,18 +9,16 @@ import { open } from 'lmdb';
 import type { Handlers } from '../../src/actors/runtime/actor.ts';
 import type { Protocol } from '../../src/actors/runtime/protocol.ts';
 import type { RunningSystem } from '../../src/actors/runtime/system.ts';
+import type { LoopPart } from '../scenario.ts';
 import { startBareSystem } from './bare-system.ts';
 import type { Runtime } from './runtime.ts';
 
-export interface TurnRound {
-  readonly operations: number;
-  readonly seconds: number;
-  readonly perSecond: number;
+export interface ClosedLoopPart extends LoopPart {
   /** Processor time of this process, all threads, without opening and closing. */
   readonly cpuMs: number;
 }
 
-export interface TurnRoundOptions {
+export interface ClosedLoop {
   readonly clients: number;
   readonly durationMs: number;
 }
@@ -82,9 +80,9 @@ async function inScratch<Result>(measure: (directory: string) => Promise<Result>
 
 /** Runs `clients` loops of `operation` for the time given. */
 export async function closedLoop(
-  { clients, durationMs }: TurnRoundOptions,
+  { clients, durationMs }: ClosedLoop,
   operation: (client: number) => Promise<unknown>,
-): Promise<TurnRound> {
+): Promise<ClosedLoopPart> {
   const round = beginRound();
   const endMs = performance.now() + durationMs;
   let operations = 0;
@@ -99,18 +97,18 @@ export async function closedLoop(
 }
 
 /** The clocks of a round: call the returned function when it is over. */
-function beginRound(): (operations: number) => TurnRound {
+function beginRound(): (count: number) => ClosedLoopPart {
   const startedMs = performance.now();
   const before = process.cpuUsage();
-  return (operations) => {
-    const seconds = (performance.now() - startedMs) / 1000;
+  return (count) => {
+    const elapsedMs = performance.now() - startedMs;
     const { user, system } = process.cpuUsage(before);
-    return { operations, seconds, perSecond: operations / seconds, cpuMs: (user + system) / 1000 };
+    return { count, elapsedMs, cpuMs: (user + system) / 1000 };
   };
 }
 
 /** The floor: each client awaits its own put of a row as large as a turn's, with the journal's durability. */
-export async function rawPuts(options: TurnRoundOptions): Promise<TurnRound> {
+export async function rawPuts(options: ClosedLoop): Promise<ClosedLoopPart> {
   return inScratch(async (directory) => {
     const root = open({ path: directory, overlappingSync: false });
     const rows = root.openDB('journal', {});
@@ -130,9 +128,9 @@ export async function rawPuts(options: TurnRoundOptions): Promise<TurnRound> {
 
 export interface RuntimeTurns {
   /** Each client awaits one durable command after the other on an actor of its own. */
-  durableTurns(options: TurnRoundOptions): Promise<TurnRound>;
+  durableTurns(options: ClosedLoop): Promise<ClosedLoopPart>;
   /** Volatile commands over 1,000 actors, one after the other, without a pause. */
-  volatileTurns(options: Pick<TurnRoundOptions, 'durationMs'>): Promise<TurnRound>;
+  volatileTurns(options: Pick<ClosedLoop, 'durationMs'>): Promise<ClosedLoopPart>;
 }
 
 /** The rounds of one build's runtime. */

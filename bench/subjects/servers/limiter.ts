@@ -5,8 +5,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { addressesOf, fill, type LoopName, loopOf, makeLimiter, stepOf } from '../limiter-loops.ts';
+import { work } from './working.ts';
 
-export type LimiterOrder = { readonly durationMs: number } | { readonly fill: number };
+type LimiterOrder = { readonly durationMs: number } | { readonly fill: number };
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -19,9 +20,6 @@ function heapBytes(): number {
   return process.memoryUsage().heapUsed;
 }
 
-process.on('message', (order: LimiterOrder) => {
-  if ('fill' in order) process.send?.(fill(makeLimiter(), order.fill, heapBytes));
-  else process.send?.(loop(order.durationMs));
-});
-process.on('disconnect', () => process.exit(0));
-process.send?.({ url: 'limiter' });
+work<LimiterOrder>('limiter', (order) =>
+  'fill' in order ? fill(makeLimiter(), order.fill, heapBytes) : loop(order.durationMs),
+);

@@ -7,11 +7,9 @@ import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
 import { linkKeys } from '../../../src/io/cluster/handshake.ts';
 import { PeerLinks } from '../../../src/io/cluster/peers.ts';
 import { answerBare, openBare } from '../bare-frames.ts';
-import { closedLoop, type TurnRoundOptions } from '../turn.ts';
-
-export interface CallOrder extends TurnRoundOptions {
-  readonly kind: 'link' | 'bare';
-}
+import { type ClosedLoop, closedLoop } from '../turn.ts';
+import { tellParent } from './listen.ts';
+import { work } from './working.ts';
 
 const HOST = '127.0.0.1';
 const COMMAND = { type: 'touchSession', sessionId: '1234567890123456789', seenMs: 1_767_225_600_000 };
@@ -40,7 +38,7 @@ function linksOf(node: number, onOpened: () => void = () => undefined): PeerLink
 
 async function serve(): Promise<void> {
   const port = await linksOf(2).listen({ host: HOST, port: 0 });
-  process.send?.({ url: `${port} ${await answerBare(answer)}` });
+  tellParent(`${port} ${await answerBare(answer)}`);
 }
 
 async function call(linkPort: number, barePort: number): Promise<void> {
@@ -53,19 +51,12 @@ async function call(linkPort: number, barePort: number): Promise<void> {
     link: () => links.call(2, 'ask', 'user', '1234567890123456789', COMMAND, null, null),
     bare: () => bare('ask', 'user', '1234567890123456789', COMMAND, null, null),
   };
-  process.on('message', ({ kind, ...options }: CallOrder) => {
-    closedLoop(options, CALLS[kind]).then(
-      (round) => process.send?.(round),
-      (error: unknown) => {
-        process.stderr.write(`node-calls: ${String(error)}\n`);
-        process.exit(1);
-      },
-    );
+  work<ClosedLoop & { readonly kind: keyof typeof CALLS }>('calls', async ({ kind, ...loop }) => {
+    const { cpuMs: callerMs, ...part } = await closedLoop(loop, CALLS[kind]);
+    return { ...part, callerMs };
   });
-  process.send?.({ url: 'calls' });
 }
 
-process.on('disconnect', () => process.exit(0));
 const [linkPort, barePort] = process.argv.slice(2).map(Number);
 if (linkPort === undefined || barePort === undefined) await serve();
 else await call(linkPort, barePort);

@@ -3,6 +3,8 @@
  * reach. Takes `{durationMs}` and answers `{count, elapsedMs}`.
  */
 import { createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
+import type { LoopPart } from '../../scenario.ts';
+import { work } from './working.ts';
 
 const KEYS = 512;
 /** Between two looks at the clock. */
@@ -22,7 +24,7 @@ const signed = Array.from({ length: KEYS }, (_, index) => {
   };
 });
 
-function verifyFor(durationMs: number): { count: number; elapsedMs: number } {
+function verifyFor(durationMs: number): LoopPart {
   const startedMs = performance.now();
   let count = 0;
   while (performance.now() - startedMs < durationMs) {
@@ -39,6 +41,4 @@ function unreachable(): never {
   throw new Error('no keys');
 }
 
-process.on('message', ({ durationMs }: { durationMs: number }) => process.send?.(verifyFor(durationMs)));
-process.on('disconnect', () => process.exit(0));
-process.send?.({ url: 'native' });
+work<{ readonly durationMs: number }>('verify', ({ durationMs }) => verifyFor(durationMs));

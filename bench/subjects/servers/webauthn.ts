@@ -7,6 +7,8 @@ import { isoCBOR } from '@simplewebauthn/server/helpers';
 import { get, makePasskey } from '../../../kit/authenticator.ts';
 import type { AuthenticationTask } from '../../../src/workers/fido2.ts';
 import { createWorkerPool } from '../../../src/workers/pool.ts';
+import type { LoopPart } from '../../scenario.ts';
+import { work } from './working.ts';
 
 const PASSKEYS = 64;
 /** Callers of the pool, each with one verification under way. */
@@ -65,7 +67,7 @@ function throughPool(): () => Promise<void> {
   };
 }
 
-async function verifyFor(durationMs: number): Promise<{ count: number; elapsedMs: number }> {
+async function verifyFor(durationMs: number): Promise<LoopPart> {
   const startedMs = performance.now();
   let count = 0;
   const caller = async () => {
@@ -80,16 +82,6 @@ async function verifyFor(durationMs: number): Promise<{ count: number; elapsedMs
 
 const viaPool = process.argv[2] === 'pool';
 const verifyOne = viaPool ? throughPool() : byLibrary;
-process.on('message', ({ durationMs }: { durationMs: number }) => {
-  verifyFor(durationMs).then(
-    (verified) => process.send?.(verified),
-    (error: unknown) => {
-      process.stderr.write(`verifier: ${String(error)}\n`);
-      process.exit(1);
-    },
-  );
-});
-process.on('disconnect', () => process.exit(0));
 // The first verification loads the library; it is no part of a round.
 await verifyOne();
-process.send?.({ url: process.argv[2] });
+work<{ readonly durationMs: number }>('webauthn', ({ durationMs }) => verifyFor(durationMs));
