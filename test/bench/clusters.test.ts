@@ -1,7 +1,6 @@
 /** Clusters of the suite: accounts that a node writes into the log, loads and event streams of the scenario scale. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -16,6 +15,7 @@ import { RAISED } from '../../bench/subjects/gateway.ts';
 import { seedLog } from '../../bench/subjects/seeded-log.ts';
 import { startNodes } from '../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../kit/cluster/postgres.ts';
+import { listenFor } from '../../kit/http.ts';
 import { withPostgres } from '../support/cluster/postgres.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
@@ -81,9 +81,7 @@ async function doubling(t: Test, internal: string): Promise<string> {
     const answer = await fetch(`${internal}${request.url}`, { method: 'POST', headers, body });
     response.writeHead(answer.status).end(await answer.text());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return (await listenFor(t, server)).url;
 }
 
 function testStreams(postgres: Postgres): void {

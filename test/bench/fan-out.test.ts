@@ -1,10 +1,10 @@
 /** Readers of the fan-out: what each stream gets is counted, so that lost and doubled messages are no figure. */
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { FanoutReaders } from '../../bench/scenarios/fan-out/fanout.ts';
 import { streamsName, streamsOf } from '../../bench/scenarios/streams-of-clusters.ts';
+import { listenFor } from '../../kit/http.ts';
 
 const ROUND = { durationMs: 1, batch: 1, sizeBytes: 200 };
 
@@ -19,12 +19,8 @@ async function streamsServer(t: Test): Promise<Streams> {
     response.write('retry: 1000\n\n');
     answers.push(response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { answers, port: (server.address() as AddressInfo).port };
+  const { port } = await listenFor(t, server);
+  return { answers, port };
 }
 
 type Send = (servers: readonly Streams[], message: string) => void;

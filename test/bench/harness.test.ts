@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import { readAnswer } from '../../bench/load/http-connection.ts';
 import { runLoad } from '../../bench/load/load.ts';
@@ -10,6 +9,7 @@ import { allocatedBytes, METER } from '../../bench/measure/allocations.ts';
 import { compare } from '../../bench/measure/measure.ts';
 import { median } from '../../bench/measure/statistics.ts';
 import { rawRequest } from '../../bench/scenario.ts';
+import { listenFor } from '../../kit/http.ts';
 import { TIED } from '../../kit/launch.ts';
 
 t.test('readAnswer: whole, partial, chunked and unreadable answers', async (t) => {
@@ -143,9 +143,7 @@ async function loadAgainst(
   plan: Partial<LoadPlan> = {},
 ): Promise<LoadReport> {
   const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listenFor(t, server);
   return await runLoad({
     host: '127.0.0.1',
     port,

@@ -1,12 +1,13 @@
 /** Rounds of loads over connections that stay open, loops without a server, and what else the machine does. */
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { CpuInfo } from 'node:os';
 import t, { type Test } from 'tap';
 import { Load } from '../../bench/load/load.ts';
 import type { LoadPlan } from '../../bench/load/plan.ts';
 import { busyShare, othersBusy } from '../../bench/measure/busy-machine.ts';
 import { Bench, rawRequest } from '../../bench/scenario.ts';
+import { listenFor } from '../../kit/http.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
 interface Watched {
@@ -29,12 +30,7 @@ async function serve(t: Test, answer: RequestListener): Promise<Watched> {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listenFor(t, server);
   const url = `http://127.0.0.1:${port}`;
   return { url, sockets, requests: () => requests, connections: () => connections };
 }

@@ -1,5 +1,4 @@
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import type { BenchReport } from '../../bench/report/report.ts';
 import { EventReaders } from '../../bench/scenarios/mixed/event-readers.ts';
@@ -16,6 +15,7 @@ import { runMixed } from '../../bench/scenarios/mixed/run.ts';
 import { growthOver } from '../../bench/scenarios/mixed/watch.ts';
 import { RawConnection } from '../../bench/scenarios/transfers/raw-connection.ts';
 import { newKey } from '../../kit/agent.ts';
+import { listenFor } from '../../kit/http.ts';
 import { benchArguments, faultsOf } from '../../tools/mixed-soak.ts';
 
 function fixtureAt(url: string, more: Partial<MixedFixture> = {}): MixedFixture {
@@ -35,12 +35,7 @@ function fixtureAt(url: string, more: Partial<MixedFixture> = {}): MixedFixture 
 
 async function serve(t: { teardown(fn: () => unknown): void }, answer: RequestListener): Promise<string> {
   const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return (await listenFor(t, server)).url;
 }
 
 t.test('mixed plan: the shares make one, and the rates of all kinds the whole rate', async (t) => {

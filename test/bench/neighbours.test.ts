@@ -7,6 +7,7 @@ import { Bench } from '../../bench/scenario.ts';
 import { type Held, hold, timed } from '../../bench/scenarios/neighbours/callers.ts';
 import { PAIRS } from '../../bench/scenarios/neighbours/pairs.ts';
 import { figureOf, neighbours, subjectsOf } from '../../bench/scenarios/neighbours.ts';
+import { listenFor } from '../../kit/http.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
 const SILENT = { progress: { step: () => undefined, round: () => undefined } };
@@ -26,13 +27,7 @@ async function listener(t: Test): Promise<Listener> {
     socket.on('error', () => undefined);
     onCome();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : 0;
+  const { port } = await listenFor(t, server);
   return {
     url: `http://127.0.0.1:${port}`,
     sockets,

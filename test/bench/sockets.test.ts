@@ -1,7 +1,6 @@
 /** WebSockets of the bench: every byte of an echo is compared, faults end the measurement, and the gateway counts none at the end. */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import t from 'tap';
 import { startServer } from '../../bench/measure/children.ts';
@@ -9,6 +8,7 @@ import { generatorBusy, loadOf } from '../../bench/report/report.ts';
 import { Bench } from '../../bench/scenario.ts';
 import { EchoSocket, echoFrames, handshakeOf } from '../../bench/scenarios/sockets/echo-socket.ts';
 import { wsProxy } from '../../bench/scenarios/ws-proxy.ts';
+import { listenFor } from '../../kit/http.ts';
 import { OPTIONS } from './fixtures/report.ts';
 
 /** RFC 6455 1.3. */
@@ -20,9 +20,7 @@ interface Teardown {
 
 async function serverOf(t: Teardown, onUpgrade: (request: IncomingMessage, stream: Duplex) => void) {
   const server = createServer().on('upgrade', onUpgrade);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  return (server.address() as AddressInfo).port;
+  return (await listenFor(t, server)).port;
 }
 
 const openAt = (port: number) => EchoSocket.open(port, handshakeOf(`http://127.0.0.1:${port}/any`));

@@ -1,11 +1,11 @@
 /** Rows of OpenAPI documents: what each part of an operation becomes, what is left out, and what is read for it. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'jsonc-parser';
 import t, { type Test } from 'tap';
+import { listenFor } from '../../kit/http.ts';
 import { checkCatalog } from '../../src/bootstrap/served-catalog.ts';
 import { importedText } from '../../src/cli/openapi/import.ts';
 import type { ToolRow } from '../../src/io/mcp/tool.ts';
@@ -361,9 +361,7 @@ t.test('import-openapi: a document of the web reaches its own origin, and nothin
       if (answers[url] === undefined) response.writeHead(404).end();
       else answers[url](response);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    t.teardown(() => server.close());
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return (await listenFor(t, server)).url;
   };
   const [own, other] = [await start(), await start()];
   const refs = {

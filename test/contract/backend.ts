@@ -1,6 +1,6 @@
 /** Peers of the gateway: a backend module and a webhook receiver that record their requests. */
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../../kit/http.ts';
 
 export interface Asked {
   readonly method: string;
@@ -23,6 +23,7 @@ export class Backend {
   answer: (asked: Asked) => Given = () => ({ body: '{"result":"fine"}' });
   /** Answers to single paths, in place of `answer`. */
   readonly answersOf = new Map<string, (asked: Asked) => Given>();
+  url = '';
   readonly #server: Server;
   readonly #waiting = new Set<() => void>();
 
@@ -47,12 +48,8 @@ export class Backend {
 
   static async start(): Promise<Backend> {
     const backend = new Backend();
-    await new Promise<void>((resolve) => backend.#server.listen(0, '127.0.0.1', resolve));
+    backend.url = (await listenOnLoopback(backend.#server)).url;
     return backend;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   /** The first matching request, past or future. */

@@ -1,8 +1,9 @@
 /**
- * HTTP client of the contract tests: node:http over real sockets, without code of the program. It can use a loopback
- * address of its own, so that checks do not share address limits.
+ * HTTP client of the contract tests: real sockets, without code of the program. It can use a loopback address of its own,
+ * so that checks do not share address limits.
  */
-import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import type { Agent, IncomingHttpHeaders } from 'node:http';
+import { sendHttp } from '../../kit/http.ts';
 
 export type Headers = Readonly<Record<string, string>>;
 
@@ -79,7 +80,7 @@ export function read(value: unknown, path: string): unknown {
 }
 
 /** Sends one request and reads the whole answer. Rejects if the connection breaks. */
-export function send(method: string, url: string, sending: Sending = {}): Promise<Answer> {
+export async function send(method: string, url: string, sending: Sending = {}): Promise<Answer> {
   const { json, bytes, from, agent = false } = sending;
   const body =
     json === undefined ? bytes : Buffer.from(typeof json === 'string' ? json : JSON.stringify(json));
@@ -88,24 +89,9 @@ export function send(method: string, url: string, sending: Sending = {}): Promis
     ...(body === undefined ? {} : { 'content-type': type, 'content-length': body.length }),
     ...sending.headers,
   };
-  return new Promise((resolve, reject) => {
-    const options = { method, headers, agent, ...(from === undefined ? {} : { localAddress: from }) };
-    const sent = request(url, options, (response) => {
-      const chunks: Buffer[] = [];
-      response.on('data', (chunk: Buffer) => chunks.push(chunk));
-      response.on('error', reject);
-      response.on('end', () =>
-        resolve(new Answer(response.statusCode ?? 0, response.headers, Buffer.concat(chunks))),
-      );
-    });
-    sent.on('error', reject);
-    sent.end(body);
-  });
-}
-
-/** Agent with one keep-alive connection. */
-export function oneConnection(): Agent {
-  return new Agent({ keepAlive: true, maxSockets: 1 });
+  const place = from === undefined ? {} : { localAddress: from };
+  const answer = await sendHttp(url, { method, headers, agent, body, ...place });
+  return new Answer(answer.status, answer.headers, answer.bytes);
 }
 
 export function queryOf(fields: Readonly<Record<string, string | number>>): string {

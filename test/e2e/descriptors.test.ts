@@ -1,7 +1,7 @@
 /** The program out of file descriptors: open connections are served, and a warning is logged at the start. */
-import { Agent, get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import t from 'tap';
+import { oneConnection, sendHttp } from '../../kit/http.ts';
 import { launch } from '../../kit/launch.ts';
 
 const DESCRIPTORS = 160;
@@ -13,13 +13,8 @@ t.test('descriptors: /health is 200 on an open connection when no descriptor is 
     shell: `ulimit -n ${DESCRIPTORS}`,
     configuration: { Settings: settings },
   });
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const health = () =>
-    new Promise<number | undefined>((resolve, reject) => {
-      get(`${gateway.url}/health`, { agent }, (response) => {
-        response.resume().once('end', () => resolve(response.statusCode));
-      }).once('error', reject);
-    });
+  const agent = oneConnection();
+  const health = async () => (await sendHttp(`${gateway.url}/health`, { agent })).status;
   t.equal(await health(), 200);
   const { port, hostname } = new URL(gateway.url);
   const sockets: Socket[] = [];

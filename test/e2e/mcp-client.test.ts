@@ -4,7 +4,6 @@
  */
 import { writeFileSync } from 'node:fs';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
 import {
@@ -17,6 +16,7 @@ import {
   signUp,
   updateKey,
 } from '../../kit/agent.ts';
+import { listenFor } from '../../kit/http.ts';
 import { launch, type RunningGateway } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { connectClient, toolResult, useEveryTool } from '../support/mcp-clients/every-tool.ts';
@@ -91,9 +91,7 @@ t.test(
       asked.push(`${incoming.method} ${incoming.url} ${incoming.headers['x-scopes']}`);
       response.end('{"n":9007199254740993}');
     });
-    await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
-    t.teardown(() => backend.close());
-    const address = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`;
+    const { url: address } = await listenFor(t, backend);
     const row = {
       endpoint: `${address}/x`,
       method: 'GET',

@@ -1,8 +1,8 @@
 /** A module of another name than the built-in ones, on the real program: proxy, tools of all methods, key and events. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import { callTool, expectOk, mcpLogin, signUp, updateKey } from '../../kit/agent.ts';
+import { listenOnLoopback } from '../../kit/http.ts';
 import { launch } from '../../kit/launch.ts';
 
 t.setTimeout(60_000);
@@ -19,8 +19,7 @@ const backend = http.createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"result":"fine"}');
   });
 });
-await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
-const url = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`;
+const { url } = await listenOnLoopback(backend);
 
 const item = { type: 'object', properties: { id: { type: 'string' }, name: { type: 'string' } } };
 const tool = (method: string, more: object = {}) => ({

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { mcpLogin, readKey, request, rpc, signUp, updateKey } from '../../kit/agent.ts';
+import { listenFor } from '../../kit/http.ts';
 import { launch, runToEnd } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
@@ -166,10 +167,7 @@ t.test('program: a public listener outside production warns about webhooks to pr
 
 t.test('program: a port in use ends with 69 and one line', async (t) => {
   const blocker = createServer();
-  await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => blocker.close());
-  const address = blocker.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const { port } = await listenFor(t, blocker);
   for (const args of [
     ['--port', String(port), '--internal-port', '0'],
     ['--port', '0', '--internal-port', String(port)],

@@ -3,9 +3,9 @@
  * log line, refusal, health page or metric. The log is one JSON object a line.
  */
 import { randomBytes } from 'node:crypto';
-import { request as sendHttp } from 'node:http';
 import t from 'tap';
 import { type Answer, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../kit/agent.ts';
+import { sendHttp } from '../../kit/http.ts';
 import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 const Settings = {
@@ -19,15 +19,9 @@ const Settings = {
 /** Has the form of a module's code and is not valid. */
 const canary = (word: string) => `canary-${word}-${randomBytes(9).toString('base64url')}`;
 
-/** A raw request that `fetch` refuses to send: control characters in the user agent. */
-function sendAs(url: string, agent: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const outgoing = sendHttp(url, { headers: { 'user-agent': agent } }, (answer) => {
-      answer.resume().once('end', () => resolve(answer.statusCode ?? 0));
-    });
-    outgoing.once('error', reject).end();
-  });
-}
+/** `fetch` refuses to send control characters in the user agent. */
+const sendAs = async (url: string, agent: string) =>
+  (await sendHttp(url, { headers: { 'user-agent': agent } })).status;
 
 async function pagesOf(gateway: RunningGateway): Promise<string> {
   const addresses = [`${gateway.url}/health`, `${gateway.internal}/health`, `${gateway.internal}/metrics`];

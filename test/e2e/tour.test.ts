@@ -2,11 +2,11 @@
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
+import { listenFor } from '../../kit/http.ts';
 import { launch, plainEnvironment } from '../../kit/launch.ts';
 import { lacking } from '../support/programs/tools.ts';
 
@@ -36,12 +36,7 @@ function run(command: string, args: string[], environment: Record<string, string
 
 async function serve(test: Test, handle: RequestListener): Promise<string> {
   const server = createServer(handle);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  test.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return (await listenFor(test, server)).url;
 }
 
 t.test(

@@ -1,10 +1,10 @@
 /** TLS of the program: accepted handshakes, a certificate replaced at run time, HSTS, Host names. */
 import { X509Certificate } from 'node:crypto';
 import { renameSync, writeFileSync } from 'node:fs';
-import http from 'node:http';
 import https from 'node:https';
 import tls from 'node:tls';
 import t, { type Test } from 'tap';
+import { sendHttp } from '../../kit/http.ts';
 import { launch, type RunningGateway } from '../../kit/launch.ts';
 import { type Certificate, makeCertificate } from '../support/certificate.ts';
 
@@ -76,22 +76,8 @@ function served(port: number): Promise<string> {
   });
 }
 
-function get(url: string, headers: Record<string, string> = {}) {
-  const client = url.startsWith('https') ? https : http;
-  return new Promise<{ status: number | undefined; headers: http.IncomingHttpHeaders; body: string }>(
-    (resolve, reject) => {
-      client
-        .get(url, { headers, rejectUnauthorized: false, agent: false }, (answer) => {
-          let body = '';
-          answer.on('data', (bytes) => {
-            body += String(bytes);
-          });
-          answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, body }));
-        })
-        .on('error', reject);
-    },
-  );
-}
+const get = (url: string, headers: Record<string, string> = {}) =>
+  sendHttp(url, { headers, rejectUnauthorized: false });
 
 // covers S128
 t.test('TLS: version 1.3, and 1.2 only with forward secrecy', async (t) => {
@@ -241,8 +227,8 @@ t.test('internal listener: a Host name that external DNS could resolve is 403 wi
   ]) {
     for (const path of ['/metrics', '/health', '/internal/v1/events', '/nothing']) {
       const answer = await ask(host, path);
-      if (answer.status !== 403 || !answer.body.includes('"code":1103'))
-        differing.push([`${host} ${path}`, answer.status, answer.body]);
+      if (answer.status !== 403 || !answer.text.includes('"code":1103'))
+        differing.push([`${host} ${path}`, answer.status, answer.text]);
     }
   }
   t.same(differing, []);

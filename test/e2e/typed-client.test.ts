@@ -3,7 +3,6 @@
  * Status, header fields and body of every answer match the description.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t from 'tap';
 import {
   challenge,
@@ -15,6 +14,7 @@ import {
   signUp,
   verifiedHeaders,
 } from '../../kit/agent.ts';
+import { listenFor } from '../../kit/http.ts';
 import { launch } from '../../kit/launch.ts';
 import { compileJsonSchema } from '../../src/domain/schema.ts';
 import {
@@ -45,12 +45,7 @@ const module = createServer((incoming, response) => {
     response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"result":1}'),
   );
 });
-await new Promise<void>((resolve) => module.listen(0, '127.0.0.1', resolve));
-t.teardown(() => {
-  module.closeAllConnections();
-  module.close();
-});
-const moduleUrl = `http://127.0.0.1:${(module.address() as AddressInfo).port}`;
+const { url: moduleUrl } = await listenFor(t, module);
 const upstream = await startUpstream([
   { name: 'get_forecast', description: 'A forecast', inputSchema: { type: 'object' } },
 ]);

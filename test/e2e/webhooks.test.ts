@@ -1,10 +1,10 @@
 /** Webhooks on the program: a module pushes events, a receiver on loopback fails, the process is killed in between. */
 import { rmSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import t, { type Test } from 'tap';
 import { expectOk, type Json, newKey, type Person, request, signUp } from '../../kit/agent.ts';
+import { listenFor } from '../../kit/http.ts';
 import { launch, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
@@ -60,13 +60,9 @@ async function startReceiver(t: Test): Promise<Receiver> {
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const { url } = await listenFor(t, server);
   const receiver: Receiver = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    url: `${url}/hook`,
     received: [],
     answer: () => 200,
     took: (n) => (taken.has(n) ? Promise.resolve() : new Promise((resolve) => waiting.set(n, resolve))),

@@ -1,8 +1,8 @@
 /** The check of published advisories: what it refuses, and that a registry without audits is named. */
 import { spawn } from 'node:child_process';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
+import { listenFor } from '../../kit/http.ts';
 import { plainEnvironment } from '../../kit/launch.ts';
 import { advisoryFaults, readAudit } from '../../tools/packaging/advisories.ts';
 
@@ -25,9 +25,8 @@ interface Ended {
 /** Runs the script with a registry on loopback. */
 async function runWith(t: Test, answer: RequestListener): Promise<Ended & { readonly registry: string }> {
   const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  const registry = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { url } = await listenFor(t, server);
+  const registry = `${url}/`;
   const child = spawn(process.execPath, ['build/tools/packaging/advisories.js'], {
     env: plainEnvironment({ npm_config_registry: registry, npm_config_cache: t.testdir() }),
   });

@@ -1,12 +1,12 @@
 /** The sandbox as a running thing: its thread, its HTTP face, chat, faults, and kill -9. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
+import { sendHttp } from '../../kit/http.ts';
 import { TIED } from '../../kit/launch.ts';
 import { SANDBOX_ERRORS } from '../../src/sandbox/errors.ts';
 import { FAULT_MODES } from '../../src/sandbox/faults.ts';
@@ -139,14 +139,7 @@ t.test('sandbox: bodies that are no JSON object, too large or of another type ar
 // covers S35
 t.test('sandbox: a foreign Host is refused, so that no web page reads the outbox', async (t) => {
   const { url } = await start(t);
-  const status = await new Promise((resolve, reject) => {
-    httpRequest(`${url}/sandbox/v1/outbox`, { headers: { host: 'evil.example' } }, (response) => {
-      response.resume();
-      resolve(response.statusCode);
-    })
-      .on('error', reject)
-      .end();
-  });
+  const { status } = await sendHttp(`${url}/sandbox/v1/outbox`, { headers: { host: 'evil.example' } });
   t.equal(status, 403);
 });
 

@@ -1,6 +1,6 @@
 /** An OTLP receiver on loopback: keeps the spans of every batch that it accepts. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../../kit/http.ts';
 
 export interface ReceivedSpan {
   readonly traceId: string;
@@ -90,9 +90,9 @@ export async function startCollector(statusOf: (batch: number) => number = () =>
       arrived();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { url } = await listenOnLoopback(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     batches,
     others,
     async trace(fits) {

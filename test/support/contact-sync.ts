@@ -1,6 +1,6 @@
 /** Accounts with contact sync before a module on node:http, which says what reached it. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../../kit/http.ts';
 import { ASKED_METHODS } from '../../src/domain/config/configuration.ts';
 import { createModuleClient } from '../../src/io/modules/client.ts';
 import type { ModuleRules } from '../../src/io/proxy/reach.ts';
@@ -55,8 +55,7 @@ export async function startContactSync(options: Options = {}): Promise<ContactSy
       response.writeHead(207, { 'content-type': 'application/xml', DAV: '1, addressbook' }).end('<ok/>');
     });
   });
-  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
-  const address = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`;
+  const { url: address } = await listenOnLoopback(backend);
   const { rules = { contactSync: true, methods: ASKED_METHODS.slice(0, 4) }, ...accountOptions } = options;
   let closeModules: () => Promise<void> = async () => undefined;
   const accounts = startAccounts({

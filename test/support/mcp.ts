@@ -3,7 +3,7 @@
  * gives, a gate that knows the tokens below, and actors that only keep audit records.
  */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../../kit/http.ts';
 import type { ActorSystem, AuditRecord } from '../../src/actors/runtime/actor.ts';
 import { judge } from '../../src/domain/limits/quotas.ts';
 import type { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
@@ -158,8 +158,7 @@ const SESSIONS: Readonly<Record<string, SessionContext>> = {
 export async function startMcp(options: McpFixtureOptions = {}): Promise<McpFixture> {
   const asked: BackendRequest[] = [];
   const backend = http.createServer((request, response) => serve(options, asked, request, response));
-  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
-  const backendUrl = `http://127.0.0.1:${(backend.address() as AddressInfo).port}`;
+  const { url: backendUrl } = await listenOnLoopback(backend);
   const bounds = options.pipeline?.bounds ?? freshBounds();
   const modules = createModuleClient({ clock: () => fixture.time.nowMs, bounds });
   const configured = options.configured?.(backendUrl) ?? { tools: {}, resources: {} };

@@ -1,6 +1,6 @@
 /** A module on node:http whose answers the test gives, and the proxied routes before it with a gate of two tokens. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../../kit/http.ts';
 import { NO_LIMITS } from '../../kit/launch.ts';
 import type { AuditRecord } from '../../src/actors/runtime/actor.ts';
 import { nodeSchedule, type Schedule } from '../../src/actors/runtime/runtime-context.ts';
@@ -95,8 +95,8 @@ export async function startProxy(options: ProxyFixtureOptions = {}): Promise<Pro
       else response.writeHead(200, { 'content-type': 'application/json' }).end('{"result":"fine"}');
     });
   });
-  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
-  const address = options.moduleUrl ?? `http://127.0.0.1:${(backend.address() as AddressInfo).port}/base/`;
+  const { url } = await listenOnLoopback(backend);
+  const address = options.moduleUrl ?? `${url}/base/`;
   const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
   const bounds = options.pipeline?.bounds ?? new SharedBounds(settings);
   const modules = createModuleClient({ clock: Date.now, bounds });

@@ -1,6 +1,7 @@
 /** A module on bare sockets: the test sees every request as text and answers with any bytes. */
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import type { Test } from 'tap';
+import { listenFor } from '../../kit/http.ts';
 
 export interface RawModule {
   readonly url: string;
@@ -26,10 +27,6 @@ export async function startRawModule(
       handle(text, socket, connection);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  test.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen, sockets };
+  const { url } = await listenFor(test, server);
+  return { url, seen, sockets };
 }

@@ -1,12 +1,13 @@
 /** Setting of a break: a gateway or a cluster, helpers that end with it, and rules that do not wait for hours. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer, type RequestListener } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expectOk, request } from '../../kit/agent.ts';
 import { type Nodes, type NodesOptions, startNodes } from '../../kit/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../kit/cluster/postgres.ts';
+import { listenOnLoopback } from '../../kit/http.ts';
 import { type LaunchOptions, launch, NO_FILE_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 import { startPrometheus } from '../../kit/prometheus.ts';
 import { alertsText } from '../dashboards/print-dashboards.ts';
@@ -80,12 +81,12 @@ export class Stage {
 
   async server(listener: RequestListener): Promise<string> {
     const server = createServer(listener);
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { url } = await listenOnLoopback(server);
     this.defer(() => {
       server.close();
       server.closeAllConnections();
     });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return url;
   }
 
   async cluster(options: Omit<NodesOptions, 'postgres'>): Promise<Nodes & { readonly postgres: Postgres }> {

@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expectOk, type Person, request } from '../../kit/agent.ts';
+import { listenOnLoopback } from '../../kit/http.ts';
 import { PlainEventSource } from '../../kit/plain-event-source.ts';
 
 export const MODULE_KEY = 'fleet-module-key-0123456789';
@@ -100,8 +100,7 @@ export class Events {
   }
 
   async openApplications(count: number): Promise<void> {
-    await new Promise<void>((resolve) => this.#receiver.listen(0, '127.0.0.1', resolve));
-    const { port } = this.#receiver.address() as AddressInfo;
+    const { port } = await listenOnLoopback(this.#receiver);
     for (let at = 0; at < count; at += 1) {
       const { userId, cookie } = this.#personOf(at);
       const name = `application ${at}`;

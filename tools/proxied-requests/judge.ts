@@ -5,10 +5,11 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pickPort, untilListening } from '../../kit/free-port.ts';
+import { listenOnLoopback } from '../../kit/http.ts';
 import { launch, NO_LIMITS } from '../../kit/launch.ts';
 import { runSync } from '../../kit/run-sync.ts';
 import { ASKED_METHODS } from '../../src/domain/config/configuration.ts';
@@ -43,8 +44,7 @@ class RecordingModule {
   last: Arrival | undefined;
 
   async open(): Promise<number> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    return (this.#server.address() as AddressInfo).port;
+    return (await listenOnLoopback(this.#server)).port;
   }
 
   close(): void {

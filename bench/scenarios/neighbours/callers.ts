@@ -1,7 +1,8 @@
 /** Two callers beside each other: one that holds or floods, and one whose every call is timed. */
 import { once } from 'node:events';
-import { Agent, request } from 'node:http';
+import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { oneConnection, sendHttp } from '../../../kit/http.ts';
 import { SECOND_MS } from '../../../src/domain/time.ts';
 import { Latencies } from '../../load/latency.ts';
 import type { Sample } from '../../measure/measure.ts';
@@ -155,22 +156,15 @@ function failing(call: ReturnType<typeof request>): Promise<never> {
 
 /** GETs one after the other over a kept connection, whatever they are answered. */
 export async function repeatFrom(localAddress: string, url: string, times: number): Promise<void> {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  for (let call = 0; call < times; call += 1) {
-    const asked = request(url, { agent, localAddress });
-    asked.end();
-    const [response] = await Promise.race([once(asked, 'response'), failing(asked)]);
-    response.resume();
-    await once(response, 'end');
-  }
+  const agent = oneConnection();
+  for (let call = 0; call < times; call += 1) await sendHttp(url, { agent, localAddress });
   agent.destroy();
 }
 
 /** GET over a connection of its own, from an address of the loopback network. */
 export async function getFrom(localAddress: string, url: string): Promise<void> {
-  const call = request(url, { agent: false, localAddress });
-  call.end();
-  await checked(call);
+  const { status } = await sendHttp(url, { localAddress });
+  if (status !== 200) throw new Error(`status ${status}`);
 }
 
 /** A body in pieces, no faster than the line of its sender. */

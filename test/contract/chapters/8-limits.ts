@@ -1,6 +1,7 @@
+import { oneConnection } from '../../../kit/http.ts';
 /** Contract, section 8.1: the HTTP rate limiter with default settings. Each check uses an address of its own. */
 import type { Check } from '../check.ts';
-import { type Answer, type Headers, oneConnection, read, send } from '../client.ts';
+import { type Answer, type Headers, read, send } from '../client.ts';
 import { scopeIds, scopeLimit, WINDOW_SECONDS } from '../tables.ts';
 import { expectOk, newKey } from '../unshown.ts';
 import { verifiedHeaders, type World } from '../world.ts';

@@ -3,10 +3,10 @@
  * they are in. The ceilings fall when a path becomes shorter, and rise only for a reason.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { callTool, expectOk, mcpLogin, newKey, request, rpc, signUp, updateKey } from '../../../kit/agent.ts';
+import { listenFor } from '../../../kit/http.ts';
 import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { initUpload, uploadPart } from '../../../kit/upload-client.ts';
 
@@ -46,12 +46,7 @@ async function startModule(test: Test): Promise<string> {
   const server = createServer((_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' }).end(ANSWER);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  test.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return (await listenFor(test, server)).url;
 }
 
 async function start(test: Test) {

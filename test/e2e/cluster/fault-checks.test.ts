@@ -1,14 +1,13 @@
 /** The checks of the faults over three processes find what they look for: lost, doubled and stale state. */
 
-import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { logIn, newKey, request } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
+import { listenFor } from '../../../kit/http.ts';
 import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { seededNumbers } from '../../../kit/seeded-numbers.ts';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
@@ -96,10 +95,7 @@ async function startLossy(t: Test, url: string, status: number): Promise<string>
     answer.writeHead(answered.status, { 'content-type': 'application/json' });
     answer.end(await answered.text());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return (await listenFor(t, server)).url;
 }
 
 t.test(

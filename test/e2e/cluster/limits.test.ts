@@ -6,6 +6,7 @@ import t, { type Test } from 'tap';
 import { expectOk, type Person, request, signUp } from '../../../kit/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { sendHttp } from '../../../kit/http.ts';
 import { NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
 import { initUpload } from '../../../kit/upload-client.ts';
@@ -37,12 +38,7 @@ const agent = new http.Agent({ keepAlive: true });
 t.teardown(() => agent.destroy());
 
 async function passes(node: NodeProcess, { cookie }: Person): Promise<boolean> {
-  const status = await new Promise<number | undefined>((resolve, reject) => {
-    const sent = http.get(`${node.url}${KEYS}`, { agent, headers: { Cookie: cookie } }, (answer) => {
-      answer.resume().on('end', () => resolve(answer.statusCode));
-    });
-    sent.on('error', reject);
-  });
+  const { status } = await sendHttp(`${node.url}${KEYS}`, { agent, headers: { Cookie: cookie } });
   if (status !== 200 && status !== 429) throw new Error(`${node.name} answered ${status}`);
   return status === 200;
 }

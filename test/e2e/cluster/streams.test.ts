@@ -1,10 +1,10 @@
 /** Events and their streams at the nodes of a cluster: pushes and polls at any node, moves, ends, and a lost lease. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { cookieOf, expectOk, logIn, type Person, signUp, untilAvailable } from '../../../kit/agent.ts';
 import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import { listenOnLoopback } from '../../../kit/http.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { asked, resultOf } from '../../support/cluster/three-nodes.ts';
@@ -41,9 +41,9 @@ async function startPolled() {
     response.setHeader('Content-Type', 'application/json');
     response.end(`{"events":[${offered.slice(after).join(',')}]}`);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { url } = await listenOnLoopback(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     offer(n: number) {
       const tick = offered.length + 1;
       offered.push(`{"module":"chat","tick":"${tick}","type":"Said","data":{"id":${tick},"n":${n}}}`);

@@ -3,10 +3,10 @@
  * gets over takeovers is shown by takeovers.test.ts.
  */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import { expectOk, type Json, request, signUp } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
+import { listenFor } from '../../../kit/http.ts';
 import {
   asked,
   outcomeOf,
@@ -46,13 +46,9 @@ async function startReceiver(t: Test) {
       else next(one);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const { url } = await listenFor(t, server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    url: `${url}/hook`,
     /** The next delivery. */
     async next(): Promise<Received> {
       return received.shift() ?? (await new Promise<Received>((resolve) => waiting.push(resolve)));

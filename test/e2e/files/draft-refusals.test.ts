@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import http from 'node:http';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
+import { sendHttp } from '../../../kit/http.ts';
 import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { count } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
@@ -28,20 +28,10 @@ const viaUndici: Sender = async (url, cookie, body, chunked) => {
   return { status: answer.status, text: await answer.text() };
 };
 
-const viaNode: Sender = (url, cookie, body, chunked) =>
-  new Promise((resolve, reject) => {
-    const headers = { Cookie: cookie, ...(chunked ? {} : { 'Content-Length': body.length }) };
-    const request = http.request(url, { method: 'POST', headers, agent: false }, (answer) => {
-      let text = '';
-      answer.setEncoding('utf8').on('data', (piece: string) => {
-        text += piece;
-      });
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }));
-      answer.on('error', reject);
-    });
-    request.on('error', reject);
-    request.end(body);
-  });
+const viaNode: Sender = (url, cookie, body, chunked) => {
+  const headers = { Cookie: cookie, ...(chunked ? {} : { 'Content-Length': body.length }) };
+  return sendHttp(url, { method: 'POST', headers, body });
+};
 
 const viaCurl: Sender = async (url, cookie, body, chunked) => {
   const flags = chunked ? ['-H', 'Transfer-Encoding: chunked'] : [];

@@ -2,11 +2,11 @@
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { expectOk, logIn, request, signUp } from '../../../kit/agent.ts';
+import { listenFor } from '../../../kit/http.ts';
 import { launch } from '../../../kit/launch.ts';
 import { textsInRows } from '../../support/actors/journal-rows.ts';
 import { arrival } from '../../support/outbox.ts';
@@ -32,12 +32,8 @@ async function startShop(t: Test) {
       shop.heard();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  shop.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url } = await listenFor(t, server);
+  shop.url = url;
   const hears = (count: number) =>
     new Promise<void>((resolve) => {
       shop.heard = () => {

@@ -3,7 +3,6 @@
  * of modules' answers, with the processor time that the main thread uses for a turn.
  */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import {
   callTool,
@@ -16,6 +15,7 @@ import {
   signUp,
   updateKey,
 } from '../../../kit/agent.ts';
+import { listenFor } from '../../../kit/http.ts';
 import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { depth } from '../../support/depth.ts';
 import { routeTable } from '../../support/route-table.ts';
@@ -57,12 +57,8 @@ async function startModule(test: Test) {
       else response.writeHead(200, { 'content-type': 'application/json' }).end('{"result":1}');
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  test.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, state };
+  const { url } = await listenFor(test, server);
+  return { url, state };
 }
 
 async function start(test: Test) {

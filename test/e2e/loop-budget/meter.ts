@@ -1,7 +1,8 @@
 /** Processor time that a program's main thread uses in one turn of its event loop, whatever else the machine does. */
 import { readFileSync } from 'node:fs';
-import { Agent, type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { fileURLToPath } from 'node:url';
+import { oneConnection } from '../../../kit/http.ts';
 import type { RunningGateway } from '../../../kit/launch.ts';
 
 export interface Sent {
@@ -42,7 +43,7 @@ export const TICK_METER = fileURLToPath(new URL('./tick-meter.cjs', import.meta.
 export class LoopMeter {
   readonly #gateway: Pick<RunningGateway, 'process' | 'output'>;
   readonly #url: URL;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  readonly #agent = oneConnection();
 
   /** `gateway` was started with `TICK_METER`; requests go to this address of it. */
   constructor(gateway: Pick<RunningGateway, 'process' | 'output'>, url: string) {

@@ -4,13 +4,13 @@
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse as parseJsonc } from 'jsonc-parser';
 import t, { type Test } from 'tap';
 import { parse as parseYaml } from 'yaml';
 import { callTool, expectOk, mcpLogin, signUp, updateKey } from '../../../kit/agent.ts';
+import { listenFor } from '../../../kit/http.ts';
 import { entryOf, launch, NO_LIMITS, plainEnvironment, runToEnd } from '../../../kit/launch.ts';
 import { outputOf, PROGRAMS } from '../../../kit/run-sync.ts';
 import { NODE, unavailable } from '../../support/connect/peers.ts';
@@ -96,9 +96,8 @@ async function startFake(t: Test) {
     });
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  const { url } = await listenFor(t, server);
+  return { received, url };
 }
 
 /** The operation of the document that a request is for. */

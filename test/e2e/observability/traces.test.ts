@@ -1,10 +1,10 @@
 /** The program with a collector: the tree of tool calls, its conventions, context in and out, bounds and secrets. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { callTool, expectOk, logIn, mcpLogin, request, rpc, signUp, updateKey } from '../../../kit/agent.ts';
+import { listenFor } from '../../../kit/http.ts';
 import { launch, type RunningGateway } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
 import { uploadAll } from '../../../kit/upload-client.ts';
@@ -196,9 +196,7 @@ t.test('traces: webhook attempts are trees of their own that name the host, neve
     incoming.resume();
     answer.writeHead(statuses.shift() ?? 200).end();
   });
-  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => receiver.close());
-  const { port } = receiver.address() as AddressInfo;
+  const { port } = await listenFor(t, receiver);
   const { cookie, userId } = await signUp(gateway.url);
   const post = async (path: string, body: object) =>
     expectOk(

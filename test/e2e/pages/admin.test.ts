@@ -1,11 +1,11 @@
 /** The admin panel in a browser against the program: set-up, every page, the view of a second admin. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { request, signUp } from '../../../kit/agent.ts';
+import { listenFor } from '../../../kit/http.ts';
 import { launch, runToEnd } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';
@@ -145,9 +145,7 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
     request.resume();
     answer.end(first);
   });
-  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => receiver.close());
-  const { port } = receiver.address() as AddressInfo;
+  const { port } = await listenFor(t, receiver);
   const owner = await signUp(gateway.url);
   const body = { name: 'Shop', url: 'https://shop.example', webhookUrl: `http://127.0.0.1:${port}/` };
   const headers = { Cookie: owner.cookie };

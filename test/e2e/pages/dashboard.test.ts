@@ -2,12 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
-import { Agent, createServer, get } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { type Agent, createServer } from 'node:http';
+import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { callTool, expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { listenFor, oneConnection, sendHttp } from '../../../kit/http.ts';
 import { launch } from '../../../kit/launch.ts';
 import { DATA_FILE } from '../../../src/actors/runtime/journal/file.ts';
 import { HISTORY_SERIES } from '../../../src/io/admin/history/series.ts';
@@ -175,12 +176,8 @@ async function holdDeliveries(t: Test, { cookie }: Person): Promise<() => void> 
     incoming.resume();
     void released.then(() => answer.end());
   });
-  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    receiver.closeAllConnections();
-    receiver.close();
-  });
-  const webhookUrl = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+  const { url } = await listenFor(t, receiver);
+  const webhookUrl = `${url}/`;
   const body = { name: 'Shop', url: 'https://shop.example', webhookUrl };
   const headers = { Cookie: cookie };
   expectOk('application', await request(`${url}/auth/v1/app/upsert_usr_app`, { headers, body }));
@@ -276,18 +273,13 @@ t.test('dashboard: requests, errors, latency, and the use of tools and routes', 
 });
 
 /** Sends requests until so many were refused by a limit. */
-async function untilRefused(ask: () => Promise<number | undefined>): Promise<void> {
+async function untilRefused(ask: () => Promise<number>): Promise<void> {
   for (let refused = 0; refused < REFUSALS; ) if ((await ask()) === 429) refused += 1;
 }
 
 /** The status of a request without a session, from an address of the loopback network. */
-function infoFrom(localAddress: string, agent: Agent | false): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    const asked = get(`${url}/auth/v1/get_info`, { localAddress, agent }, (answer) => {
-      answer.resume().on('end', () => resolve(answer.statusCode));
-    });
-    asked.on('error', reject);
-  });
+async function infoFrom(localAddress: string, agent: Agent | false): Promise<number> {
+  return (await sendHttp(`${url}/auth/v1/get_info`, { localAddress, agent })).status;
 }
 
 // covers R4
@@ -297,7 +289,7 @@ t.test('dashboard: three refusals by each scope of the limiter', async (t) => {
   const bearer = String((await mcpLogin(url, person.key, Date.now())).json['result']?.['sessionId']);
   await shows(t, {}, { 'Refused by limits': '0' });
   const from = await dashboard.count();
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const agent = oneConnection();
   t.teardown(() => agent.destroy());
   await untilRefused(() => infoFrom('127.0.0.8', agent));
   await untilRefused(() => infoFrom('127.0.0.9', false));

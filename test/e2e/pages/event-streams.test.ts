@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../kit/agent.ts';
+import { listenOnLoopback } from '../../../kit/http.ts';
 import { launch, type RunningGateway } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
 import { PAGE_WAIT_MS, sharedBrowser } from '../../support/pages/browser.ts';
@@ -76,14 +77,8 @@ class Line {
     });
   }
 
-  listen(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.listen(0, '127.0.0.1', () => {
-        const address = this.#server.address();
-        this.port = typeof address === 'object' && address !== null ? address.port : 0;
-        resolve();
-      });
-    });
+  async listen(): Promise<void> {
+    this.port = (await listenOnLoopback(this.#server)).port;
   }
 
   /** Breaks every connection, and new ones until the relay is repaired. */

@@ -1,9 +1,8 @@
 /** Passkeys in a browser with virtual authenticators, against the program. */
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { listenFor } from '../../../kit/http.ts';
 import { launch } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import {
@@ -210,10 +209,8 @@ t.test('browser: the page in a frame of another site cannot log in', async (t) =
   const site = createServer((_request, response) => {
     const frame = `<iframe src="${framed}" allow="publickey-credentials-get *"></iframe>`;
     response.setHeader('Content-Type', 'text/html').end(`<!doctype html>${frame}`);
-  }).listen(0, '127.0.0.1');
-  await once(site, 'listening');
-  t.teardown(() => site.close());
-  await page.page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+  });
+  await page.page.goto((await listenFor(t, site)).url);
   const frame = page.page.frames().find((each) => each.url() === framed);
   if (frame === undefined) throw new Error('the frame did not load');
   refused(t, (await frame.evaluate('logIn()')) as PageAnswer, 401, 1105, 'crossOrigin is true');
@@ -225,10 +222,8 @@ t.test('browser: a page of Fido2.origins may log in across origins, another one 
   const serve = async () => {
     const server = createServer((_request, response) => {
       response.setHeader('Content-Type', 'text/html').end(pageHtml(target));
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    t.teardown(() => server.close());
-    return `http://localhost:${(server.address() as AddressInfo).port}`;
+    });
+    return `http://localhost:${(await listenFor(t, server)).port}`;
   };
   const [known, strange] = [await serve(), await serve()];
   const guarded = await launch({

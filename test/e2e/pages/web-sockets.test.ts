@@ -1,9 +1,9 @@
 /** WebSockets of a browser to the echo of the sandbox: from a page of the gateway, and from a page of another origin. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
+import { listenOnLoopback } from '../../../kit/http.ts';
 import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 
@@ -13,10 +13,10 @@ const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: N
 const other = createServer((_request, response) =>
   response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>Other</title>'),
 );
-await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+const { port } = await listenOnLoopback(other);
 // Cookies belong to a host with all of its ports: the page of the other port is same-site, of another origin.
 const own = `http://localhost:${new URL(gateway.url).port}`;
-const foreign = `http://localhost:${(other.address() as AddressInfo).port}/`;
+const foreign = `http://localhost:${port}/`;
 const context = await browser.newContext();
 const { cookie } = await signUp(gateway.url);
 await context.addCookies([{ name: 'sid', value: cookie.slice('sid='.length), url: own, sameSite: 'Lax' }]);

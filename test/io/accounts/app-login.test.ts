@@ -1,7 +1,7 @@
 /** McpApp: logins for an application, what its sessions may do and for whom, and everything that ends them. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
+import { listenOnLoopback } from '../../../kit/http.ts';
 import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
 import { CapabilityCodes } from '../../../src/io/mcp/capability.ts';
 import { LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
@@ -43,8 +43,7 @@ async function start(t: Test, personalReads = true) {
     heard.push(request.headers);
     response.setHeader('content-type', 'application/json').end('{"result":{"balances":[]}}');
   });
-  await new Promise<void>((resolve) => wallet.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(wallet.address() as AddressInfo).port}`;
+  const { url } = await listenOnLoopback(wallet);
   const loaded = loadCatalog(BUILT_IN, { tools: {}, resources: {} }, new Map([['wallet', url]]), {
     personalReads,
   });

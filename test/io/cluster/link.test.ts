@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import t from 'tap';
+import { listenOnLoopback } from '../../../kit/http.ts';
 import { BadFrame, FRAME_BYTES_MAX } from '../../../src/io/cluster/frames.ts';
 import { BEAT_MS, Link, QUEUED_BYTES_MAX, QUEUED_FRAMES_MAX } from '../../../src/io/cluster/link.ts';
 import { ManualClock } from '../../support/actors/actors.ts';
@@ -24,10 +25,9 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 /** Both ends of one open link: the one that calls, and the one that answers. */
 async function openPair(t: Teardown): Promise<readonly [End, End]> {
   const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { port } = await listenOnLoopback(server);
   const accepted = once(server, 'connection') as Promise<[Socket]>;
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const client = connect(port, '127.0.0.1');
   const [[served]] = await Promise.all([accepted, once(client, 'connect')]);
   const ends = [client, served].map((socket, index) => {
     const clock = new ManualClock();

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:tls';
 import t from 'tap';
+import { listenFor } from '../../../kit/http.ts';
 import type { LogRow } from '../../../src/actors/runtime/replication/port.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { FRAME_BYTES_MAX } from '../../../src/io/cluster/frames.ts';
@@ -345,11 +344,8 @@ t.test('links: a handshake that is relayed through another TLS session opens non
     client.pipe(upstream).pipe(client);
     client.on('close', () => upstream.destroy());
   });
-  between.listen(0, '127.0.0.1');
-  await once(between, 'listening');
-  t.teardown(() => new Promise((resolve) => between.close(resolve)));
+  const { port } = await listenFor(t, between);
   const seen = [b.next('refused secret'), a.next('failed 2 secret')];
-  const { port } = between.address() as AddressInfo;
   a.links.follow(new Map([[2, { host: '127.0.0.1', port }]]));
   await Promise.all(seen);
   t.same(b.links.linked.incoming, []);

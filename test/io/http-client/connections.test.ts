@@ -2,12 +2,13 @@
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpsServer } from 'node:https';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
+import { listenFor, listenOnLoopback } from '../../../kit/http.ts';
 import type { AnswerHead, RelayFlow } from '../../../src/io/http-client/relay.ts';
 import { requestHead } from '../../../src/io/http-client/request-head.ts';
 import type { ModuleRequest, ModuleResult } from '../../../src/io/http-client/types.ts';
@@ -177,8 +178,7 @@ t.test('connections: no more than the bound; the others wait in the order of the
 
 t.test('connections: of a module that is down, all waiting calls fail at once', async (t) => {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listenOnLoopback(server);
   await new Promise((resolve) => server.close(resolve));
   const client = clientOf(t, { connectionsPerOrigin: 2 });
   const post = (at: number) =>
@@ -206,9 +206,7 @@ t.test('connections: the body of a POST arrives byte for byte, in any script', a
       if (all.length - all.indexOf('\r\n\r\n') - 4 >= expected.length) socket.write(OK);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url } = await listenFor(t, server);
   t.equal(textOf(await clientOf(t).call(request(url, { method: 'POST', body }))), 'ok');
   const all = Buffer.concat(received);
   const end = all.indexOf('\r\n\r\n') + 4;
@@ -413,14 +411,14 @@ t.test('TLS: a module with an untrusted certificate gets no request; a trusted o
     seen.push(`${request.method} ${request.url} ${request.httpVersion}`);
     response.end('x'.repeat(300_000));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = await listenOnLoopback(server);
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tls-'));
   t.teardown(() => {
     server.closeAllConnections();
     server.close();
     rmSync(folder, { recursive: true });
   });
-  const url = `https://localhost:${(server.address() as AddressInfo).port}/a`;
+  const url = `https://localhost:${port}/a`;
   t.match(await clientOf(t).call(request(url)), { ok: false, error: 'ModuleFailed' });
   t.strictSame(seen, []);
   writeFileSync(join(folder, 'ca.pem'), certificate);

@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import http from 'node:http';
 import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
+import { sendHttp } from '../../../kit/http.ts';
 import { isForwardable, isGatewayHeader, NAMES_KEPT_BACK } from '../../../src/io/http-client/header-names.ts';
 import { forwardedHeaders } from '../../../src/io/http-client/headers.ts';
 import { startProxy } from '../../support/module.ts';
@@ -127,24 +127,12 @@ function forgedNames(): string[] {
 }
 
 /** All fields that the module saw of one request. */
-function seenBy(url: string, names: readonly string[]): Promise<Readonly<Record<string, string>>> {
-  const headers = [
-    ...names.flatMap((name) => [name, 'forged']),
-    'X-Plain',
-    'kept',
-    'Host',
-    new URL(url).host,
-  ];
-  return new Promise((resolve, reject) => {
-    const request = http.request(url, { headers, agent: false }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (piece: string) => {
-        text += piece;
-      });
-      response.on('end', () => resolve(JSON.parse(text) as Record<string, string>));
-    });
-    request.on('error', reject).end();
+async function seenBy(url: string, names: readonly string[]): Promise<Readonly<Record<string, string>>> {
+  const forged = names.flatMap((name) => [name, 'forged']);
+  const { text } = await sendHttp(url, {
+    headers: [...forged, 'X-Plain', 'kept', 'Host', new URL(url).host],
   });
+  return JSON.parse(text) as Record<string, string>;
 }
 
 async function addressOf(child: ChildProcess): Promise<string> {

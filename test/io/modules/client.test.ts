@@ -1,8 +1,9 @@
 /** The HTTP client to the backends, against real servers that are down, slow, cut, endless or unwilling. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
+import { listenFor, listenOnLoopback } from '../../../kit/http.ts';
 import { ANSWER_MAX_BYTES } from '../../../src/io/http-client/attempt.ts';
 import {
   BREAKER_FAILURES_MAX,
@@ -36,19 +37,14 @@ async function startBackend(
     seen.push(`${request.method} ${request.url}`);
     handle(request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  test.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen };
+  const { url } = await listenFor(test, server);
+  return { url, seen };
 }
 
 /** An address where nothing listens. */
 async function deadUrl(test: Test): Promise<string> {
   const server = createTcpServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listenOnLoopback(server);
   await new Promise((resolve) => server.close(resolve));
   test.ok(port > 0);
   return `http://127.0.0.1:${port}`;

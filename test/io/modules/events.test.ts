@@ -1,7 +1,7 @@
 /** Events as modules bring them: pushed to the internal listener, and polled. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
+import { listenFor } from '../../../kit/http.ts';
 import { EventInbox, type Intake } from '../../../src/actors/events/inbox.ts';
 import { openEventLog } from '../../../src/actors/events/log.ts';
 import { OWNS_ALL, type Ownership } from '../../../src/actors/runtime/ownership.ts';
@@ -154,9 +154,8 @@ async function startModule(t: Test, answer: (poll: Poll, response: http.ServerRe
     polls.push(poll);
     answer(poll, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  return { polls, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base/` };
+  const { url } = await listenFor(t, server);
+  return { polls, url: `${url}/base/` };
 }
 
 function startFeed(

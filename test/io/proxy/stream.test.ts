@@ -5,6 +5,7 @@ import net from 'node:net';
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { listenOnLoopback } from '../../../kit/http.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
 import { holdTimeouts } from '../../support/held-timers.ts';
@@ -408,8 +409,7 @@ t.test('streams: a long answer that is not read delays no tool call', async (t) 
     if (url === '/call') response.end('{}');
     else pour(response.writeHead(200));
   });
-  await new Promise<void>((resolve) => backend.listen(0, '127.0.0.1', resolve));
-  const { port } = backend.address() as net.AddressInfo;
+  const { port } = await listenOnLoopback(backend);
   const client = createModuleClient({ clock: Date.now, bounds: freshBounds(), connectionsPerOrigin: 1 });
   t.teardown(async () => {
     await client.close();

@@ -1,8 +1,9 @@
 /** Connections to receivers of webhooks: interim answers, kept connections that the receiver closed, bounds. */
 import { createServer as createSecureServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import t, { type Test } from 'tap';
+import { listenFor } from '../../../kit/http.ts';
 import type { WebhookRules } from '../../../src/domain/webhooks/target.ts';
 import type { AttemptResult } from '../../../src/domain/webhooks/types.ts';
 import { GuardedClient } from '../../../src/io/webhooks/guarded-client.ts';
@@ -203,9 +204,7 @@ t.test('https: the name of the receiver is in the handshake, not its address', a
     },
   });
   server.on('tlsClientError', () => undefined);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listenFor(t, server);
   const rules = () => ({ production: true, allow: ['127.0.0.0/8'], ports: String(port) });
   const sending = sender(t, { rules, resolve: async () => ['127.0.0.1'] });
   const result = await send(sending, `https://hooks.example:${port}/`);

@@ -6,11 +6,12 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { createServer as createTcpServer, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { gzipSync } from 'node:zlib';
 import { Webhook } from 'standardwebhooks';
 import t, { type Test } from 'tap';
+import { listenFor, listenOnLoopback } from '../../../kit/http.ts';
 import type { WebhookRules } from '../../../src/domain/webhooks/target.ts';
 import type { AttemptResult } from '../../../src/domain/webhooks/types.ts';
 import {
@@ -58,12 +59,7 @@ async function receiver(
     found.connections += 1;
     socket.on('error', () => socket.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listenFor(t, server);
   const found: Receiver = { url: `http://127.0.0.1:${port}/hook?a=1`, port, received: [], connections: 0 };
   return found;
 }
@@ -76,12 +72,8 @@ async function silent(t: Test, onConnect: (socket: Socket) => void): Promise<num
     socket.on('error', () => socket.destroy());
     onConnect(socket);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
+  const { port } = await listenFor(t, server);
+  return port;
 }
 
 interface Setup {
@@ -219,8 +211,7 @@ t.test(
 
 t.test('receiver: refused connection: the request was not sent', async (t) => {
   const server = createTcpServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listenOnLoopback(server);
   await new Promise((resolve) => server.close(resolve));
   const result = await sender(t).send(delivery(`http://127.0.0.1:${port}/`));
   t.same(outcome(result), { status: null, failure: 'unreachable', sent: false });
@@ -384,9 +375,7 @@ t.test('https: nothing is sent to a receiver with an untrusted certificate', asy
     response.end();
   });
   server.on('tlsClientError', () => undefined);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close());
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listenFor(t, server);
   const rules: WebhookRules = { production: true, allow: ['127.0.0.0/8'], ports: String(port) };
   const send = sender(t, { rules, resolve: async () => ['127.0.0.1'] });
   const result = await send.send(delivery(`https://hooks.example:${port}/`));

@@ -4,7 +4,6 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import {
   type Answer,
@@ -20,6 +19,7 @@ import {
   updateKey,
 } from '../../../kit/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
+import { listenOnLoopback } from '../../../kit/http.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
 import { type SlowModule, startSlowModule } from '../mcp-clients/slow-module.ts';
 import { shared } from '../shared.ts';
@@ -116,9 +116,9 @@ async function startSpreader() {
     response.on('close', () => outgoing.destroy());
     incoming.pipe(outgoing);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = await listenOnLoopback(server);
   return {
-    url: `http://localhost:${(server.address() as AddressInfo).port}`,
+    url: `http://localhost:${port}`,
     to(urls: readonly string[]) {
       targets = urls;
     },

@@ -1,7 +1,8 @@
 /** Sockets of tests that speak to a node's link listener byte by byte, and a proxy that records and cuts. */
 
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listenOnLoopback } from '../../../kit/http.ts';
 import type { HostPort } from '../../../src/domain/host-port.ts';
 
 interface Teardown {
@@ -84,8 +85,7 @@ export async function startProxy(t: Teardown, target: HostPort): Promise<Proxy> 
       });
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { port } = await listenOnLoopback(server);
   const end = () => {
     for (const socket of sockets) socket.destroy();
     sockets.clear();
@@ -95,7 +95,7 @@ export async function startProxy(t: Teardown, target: HostPort): Promise<Proxy> 
     return new Promise((resolve) => server.close(resolve));
   });
   return {
-    address: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
+    address: { host: '127.0.0.1', port },
     sent,
     cut: end,
     stall() {

@@ -3,7 +3,7 @@
  * as far as the request names them, and ends the turn when it has their results.
  */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../../../kit/http.ts';
 
 /** Argument of the echo. */
 export const MESSAGE = 'by way of the gateway';
@@ -147,9 +147,9 @@ export async function startModel(): Promise<Model> {
     const text = service.events(nextCall(body, service)).map(eventText).join('');
     response.writeHead(200, { 'content-type': 'text/event-stream' }).end(text + (service.last ?? ''));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { url } = await listenOnLoopback(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     close() {
       server.closeAllConnections();
       server.close();

@@ -1,6 +1,6 @@
 /** A backend module that never answers, on a free port of loopback. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../../../kit/http.ts';
 
 export interface SlowModule {
   readonly url: string;
@@ -15,9 +15,9 @@ export async function startSlowModule(): Promise<SlowModule> {
     const closed = new Promise<void>((resolve) => response.once('close', resolve));
     arrived({ closed });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { url } = await listenOnLoopback(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     next: () =>
       new Promise((resolve) => {
         arrived = resolve;

@@ -1,6 +1,6 @@
 /** Another MCP server on a free loopback port, over node:http: its tools, sessions and answers are what a test says. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../../../kit/http.ts';
 
 export interface UpstreamRequest {
   readonly method: string;
@@ -74,9 +74,9 @@ export async function startUpstream(tools: unknown[]): Promise<UpstreamFixture> 
   server.on('connection', () => {
     fixture.connections += 1;
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { url } = await listenOnLoopback(server);
   const fixture: UpstreamFixture = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
+    url: `${url}/mcp`,
     tools,
     lists: {},
     pageSize: 100,

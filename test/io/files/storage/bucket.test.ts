@@ -1,10 +1,10 @@
 /** Files in a bucket: signatures, parts, failures of the storage, the probe and the sweep. The contract: storage.test.ts. */
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
+import { listenFor } from '../../../../kit/http.ts';
 import type { MemoryS3, MemoryS3Options, S3Fault, S3Request } from '../../../../kit/storage/memory-s3.ts';
 import type { BucketConfiguration } from '../../../../src/domain/config/file-servers.ts';
 import { HOUR_MS } from '../../../../src/domain/time.ts';
@@ -226,9 +226,7 @@ t.test('bucket: endless text and other ranges are cut off, and fail the call', a
     response.writeHead(answer.status, answer.headers);
     response.end(answer.body);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.teardown(() => server.close().closeAllConnections());
-  const { port } = server.address() as AddressInfo;
+  const { port } = await listenFor(t, server);
   const { storage, faults } = open(t, { url: `http://127.0.0.1:${port}` });
   answer = { ...answer, body: Buffer.alloc(MIB, '<Upload>') };
   await rejectsWith(t, storage.sweepServers(NONE), 'FileStorageFailed');

@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { listenFor } from '../../../../kit/http.ts';
 import { MemoryStorageServer, type ServerFault } from '../../../../kit/storage/memory-server.ts';
 import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { inlineWorkers } from '../../../support/account.ts';
@@ -155,10 +156,7 @@ t.test(
   'remote storage: a server that does not exist, and one that accepts connections and is silent',
   async (t) => {
     const mute = createServer();
-    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
-    t.teardown(() => mute.close());
-    const address = mute.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const { port } = await listenFor(t, mute);
     for (const [host, reason] of [
       ['http://127.0.0.1:1', /HEAD at http:\/\/127.0.0.1:1: .*ECONNREFUSED/],
       [`http://127.0.0.1:${port}`, /nothing moved for 100 ms/],
