@@ -1,40 +1,20 @@
 /** Another built checkout beside this one: here this checkout's own build, started as any other would be. */
-import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import type { Subject } from '../../bench/measure/measure.ts';
 import { page } from '../../bench/report/html/page.ts';
 import type { BenchReport } from '../../bench/report/report.ts';
 import { judge } from '../../bench/report/targets.ts';
-import { Bench } from '../../bench/scenario.ts';
 import { SCENARIOS } from '../../bench/scenarios/index.ts';
 import { baselineFault, knownTo } from '../../bench/subjects/baseline.ts';
 import { gatewayUnderLoad } from '../../bench/subjects/gateway.ts';
 import { request } from '../../kit/agent.ts';
-import { plainEnvironment } from '../../kit/launch.ts';
-import { OPTIONS } from './fixtures/report.ts';
+import { benchOf, rated, suite } from './fixtures/bench.ts';
 
 t.setTimeout(120_000);
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
-const SILENT = { progress: { step: () => undefined, round: () => undefined } };
-
-async function suite(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment() });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  return { code, stdout, stderr };
-}
-
-function subject(name: string, rate: number, group?: string): Subject {
-  const round = async () => ({ ratePerSecond: rate, details: { answers: rate, cpuMs: 1 } });
-  return { name, pids: [], ...(group === undefined ? {} : { group }), round };
-}
 
 t.test(
   'baseline: a folder without a checkout, or without a build, is refused with one sentence',
@@ -54,7 +34,7 @@ t.test(
 
 t.test('baseline: an unusable folder ends the suite with 64 and one sentence', async (t) => {
   const folder = t.testdir({});
-  const { code, stdout, stderr } = await suite('turn', '--baseline', folder);
+  const { code, stdout, stderr } = await suite('turn', '--baseline', folder).ended;
   t.equal(code, 64);
   t.equal(stdout, '');
   t.equal(stderr, `--baseline names a checkout of Gatehouse, and ${folder} is none.\n`);
@@ -77,8 +57,7 @@ t.test('baseline: configuration keys that a build refuses are left out and named
 });
 
 t.test('baseline: its gateway starts without unknown settings, and the report names them', async (t) => {
-  const bench = new Bench(OPTIONS, SILENT);
-  t.teardown(() => bench.close());
+  const bench = benchOf(t);
   const build = { checkout: ROOT, suffix: ', baseline' } as const;
   const more = { build, settings: { TomorrowRPSLimit: 5 } };
   const { name, url } = await gatewayUnderLoad(bench, {}, more);
@@ -88,18 +67,17 @@ t.test('baseline: its gateway starts without unknown settings, and the report na
 });
 
 t.test('baseline: each subject is compared with its counterpart alone', async (t) => {
-  const bench = new Bench({ ...OPTIONS, baseline: ROOT }, SILENT);
-  t.teardown(() => bench.close());
+  const bench = benchOf(t, { baseline: ROOT });
   t.same(
     bench.builds.map(({ suffix }) => suffix),
     ['', ', baseline'],
   );
   const { ratios } = await bench.compare([
-    subject('one', 30),
-    subject('floor', 60),
-    subject('two', 10, 'two'),
-    subject('one, baseline', 20),
-    subject('two, baseline', 20, 'two'),
+    rated('one', 30),
+    rated('floor', 60),
+    rated('two', 10, { group: 'two' }),
+    rated('one, baseline', 20),
+    rated('two, baseline', 20, { group: 'two' }),
   ]);
   t.same(
     ratios.map(({ of, against, rate }) => [of, against, rate.median]),
@@ -151,7 +129,7 @@ t.test('baseline: a run shows the ratio, its interval and the verdict, in text, 
   const share = ['--baseline-share', '0.01'];
   const { code, stdout, stderr } = await suite(
     ...['turn', '--baseline', ROOT, ...short, ...share, '--json', json, '--html', html],
-  );
+  ).ended;
   t.equal(code, 0, stderr);
   t.match(stdout, /^Baseline: +\d+\.\d+\.\d+/m);
   t.match(stdout, /^durable turns \/ durable turns, baseline +[\d.]+ \([\d.]+ to [\d.]+\)/m);

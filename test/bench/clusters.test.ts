@@ -1,12 +1,10 @@
 /** Clusters of the suite: accounts that a node writes into the log, loads and event streams of the scenario scale. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { mainThreadMs } from '../../bench/measure/process-cost.ts';
 import { childrenOf } from '../../bench/measure/processes.ts';
-import { Bench } from '../../bench/scenario.ts';
 import { STREAM_SETTINGS } from '../../bench/scenarios/fan-out/gatehouse.ts';
 import { loadsOf } from '../../bench/scenarios/scale.ts';
 import { measureStreams } from '../../bench/scenarios/streams-of-clusters.ts';
@@ -15,14 +13,12 @@ import { RAISED } from '../../bench/subjects/gateway.ts';
 import { seedLog } from '../../bench/subjects/seeded-log.ts';
 import { startNodes } from '../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../kit/cluster/postgres.ts';
-import { listenFor } from '../../kit/http.ts';
 import { withPostgres } from '../support/cluster/postgres.ts';
-import { OPTIONS } from './fixtures/report.ts';
+import { answering, benchOf } from './fixtures/bench.ts';
 
 t.setTimeout(120_000);
 
 const PUBLISHER = { module: 'wallet', key: 'bench-module-key-0001' };
-const SILENT = { progress: { step: () => undefined, round: () => undefined } };
 const SHORT = { connections: 8, durationMs: 100, warmupMs: 50, rounds: 2, roundsMax: 2 };
 
 function testLoads(): void {
@@ -62,15 +58,9 @@ async function startCluster(t: Test, postgres: Postgres, size: number) {
   return { size, load: loadOfNodes(nodes, postgres) };
 }
 
-function benchOf(t: Test): Bench {
-  const bench = new Bench({ ...OPTIONS, ...SHORT }, SILENT);
-  t.teardown(() => bench.close());
-  return bench;
-}
-
 /** An internal listener that hands each event on twice, under two ticks. */
 async function doubling(t: Test, internal: string): Promise<string> {
-  const server = createServer(async (request, response) => {
+  return await answering(t, async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const { events } = JSON.parse(Buffer.concat(chunks).toString()) as { events: { tick: string }[] };
@@ -81,13 +71,12 @@ async function doubling(t: Test, internal: string): Promise<string> {
     const answer = await fetch(`${internal}${request.url}`, { method: 'POST', headers, body });
     response.writeHead(answer.status).end(await answer.text());
   });
-  return (await listenFor(t, server)).url;
 }
 
 function testStreams(postgres: Postgres): void {
   t.test('scale: every stream of one and of two nodes gets each event once', async (t) => {
     const clusters = [await startCluster(t, postgres, 1), await startCluster(t, postgres, 2)];
-    const { comparison, figures } = await measureStreams(benchOf(t), clusters, PUBLISHER);
+    const { comparison, figures } = await measureStreams(benchOf(t, SHORT), clusters, PUBLISHER);
     t.same(
       comparison.subjects.map(({ name }) => name),
       ['events to 1 × 8 streams', 'events to 2 × 4 streams'],
@@ -114,7 +103,7 @@ function testStreams(postgres: Postgres): void {
   t.test('scale: an event that streams get twice ends the run', async (t) => {
     const { size, load } = await startCluster(t, postgres, 1);
     const internal = await doubling(t, load.internal);
-    await t.rejects(measureStreams(benchOf(t), [{ size, load: { ...load, internal } }], PUBLISHER), {
+    await t.rejects(measureStreams(benchOf(t, SHORT), [{ size, load: { ...load, internal } }], PUBLISHER), {
       message: /^events to 1 × 8 streams: \d+ (uneven|unasked)/,
     });
   });

@@ -4,25 +4,19 @@ import { join } from 'node:path';
 import t from 'tap';
 import { startServer } from '../../bench/measure/children.ts';
 import { loadOf } from '../../bench/report/report.ts';
-import { Bench } from '../../bench/scenario.ts';
 import { startFileGateway } from '../../bench/scenarios/file-gateway.ts';
 import { equalWork } from '../../bench/scenarios/floors.ts';
 import { RawConnection } from '../../bench/scenarios/transfers/raw-connection.ts';
 import { gatewayUnderLoad } from '../../bench/subjects/gateway.ts';
 import { startTransferClient } from '../../bench/subjects/transfers.ts';
 import { signUp } from '../../kit/agent.ts';
-import { OPTIONS } from './fixtures/report.ts';
+import { benchOf } from './fixtures/bench.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 const MIB = 1024 * 1024;
 const PATH = '/auth/v1/info';
 
-function benchOf(t: { teardown(fn: () => unknown): void }): Bench {
-  const options = { ...OPTIONS, durationMs: 50, warmupMs: 50, connections: 2 };
-  const bench = new Bench(options, { progress: { step: () => undefined, round: () => undefined } });
-  t.teardown(() => bench.close());
-  return bench;
-}
+const SHORT = { durationMs: 50, warmupMs: 50, connections: 2 };
 
 async function answerOf(url: string, cookie: string) {
   const connection = await RawConnection.open(url);
@@ -34,7 +28,7 @@ async function answerOf(url: string, cookie: string) {
 }
 
 t.test('equal work: bytes and header fields of the gateway, with a request id of its own', async (t) => {
-  const bench = benchOf(t);
+  const bench = benchOf(t, SHORT);
   const { url } = await gatewayUnderLoad(bench);
   const { cookie } = await signUp(url);
   const subject = await equalWork(bench, url, PATH, cookie);
@@ -61,7 +55,7 @@ t.test('bare chunks: all bytes are in the file when the last chunk is answered',
   const folder = t.testdir({});
   const server = await startServer('bare-chunks', [folder]);
   t.teardown(() => server.stop());
-  const client = await startTransferClient(benchOf(t));
+  const client = await startTransferClient(benchOf(t, SHORT));
   const plan = { url: server.url, fileBytes: MIB, streams: 1, connectionsPerFile: 1, cookies: [], files: 1 };
   const { bytes } = await client.run({ ...plan, kind: 'chunks', durationMs: 0 });
   t.equal(bytes, 3 * CHUNK_BYTES, 'all but the last chunk');
@@ -72,7 +66,7 @@ t.test('bare chunks: all bytes are in the file when the last chunk is answered',
 });
 
 t.test('v1 chunks: the upload is opened before and completed after what is measured', async (t) => {
-  const bench = benchOf(t);
+  const bench = benchOf(t, SHORT);
   const { url, cookies } = await startFileGateway(bench, 1);
   const client = await startTransferClient(bench);
   const plan = { url, cookies, fileBytes: MIB, streams: 1, connectionsPerFile: 1, files: 1, durationMs: 0 };

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import t from 'tap';
+import type { RequestListener } from 'node:http';
+import t, { type Test } from 'tap';
 import { readAnswer } from '../../bench/load/http-connection.ts';
 import { runLoad } from '../../bench/load/load.ts';
 import type { LoadPlan, LoadReport } from '../../bench/load/plan.ts';
@@ -9,8 +9,8 @@ import { allocatedBytes, METER } from '../../bench/measure/allocations.ts';
 import { compare } from '../../bench/measure/measure.ts';
 import { median } from '../../bench/measure/statistics.ts';
 import { rawRequest } from '../../bench/scenario.ts';
-import { listenFor } from '../../kit/http.ts';
 import { TIED } from '../../kit/launch.ts';
+import { answering, rated } from './fixtures/bench.ts';
 
 t.test('readAnswer: whole, partial, chunked and unreadable answers', async (t) => {
   const read = (text: string) => readAnswer(Buffer.from(text));
@@ -30,14 +30,11 @@ t.test('median, ratio and spread: each ratio compares two neighbours in time', a
   t.equal(median([3, 1, 2]), 2);
   t.equal(median([4, 1, 3, 2]), 2.5);
   const order: string[] = [];
-  const subject = (name: string, rates: number[]) => ({
-    name,
-    pids: [],
-    round: async () => {
+  const subject = (name: string, rates: number[]) =>
+    rated(name, () => {
       order.push(name);
-      return { ratePerSecond: rates.shift() ?? 0, details: {} };
-    },
-  });
+      return rates.shift() ?? 0;
+    });
   const result = await compare([subject('A', [10, 30, 20]), subject('B', [20, 20, 20])], {
     least: 3,
     most: 3,
@@ -54,21 +51,17 @@ t.test('median, ratio and spread: each ratio compares two neighbours in time', a
 t.test('allocations: bytes for one answer, of rounds that no ratio sees', async (t) => {
   let bytes = 0;
   let rounds = 0;
-  const subject = {
-    name: 'A',
-    pids: [],
-    round: async () => {
-      rounds += 1;
-      bytes += 1_000;
-      return { ratePerSecond: 1, details: { answersInAll: 10 } };
-    },
-    allocatedBytes: async () => {
-      const since = bytes;
-      bytes = 0;
-      return since;
-    },
+  const allocating = (round: number) => {
+    rounds = round;
+    bytes += 1_000;
+    return 10;
   };
-  const { subjects } = await compare([subject], { least: 2, most: 2 });
+  const allocatedBytes = async () => {
+    const since = bytes;
+    bytes = 0;
+    return since;
+  };
+  const { subjects } = await compare([rated('A', allocating, { allocatedBytes })], { least: 2, most: 2 });
   t.match(subjects, [{ name: 'A', bytesPerAnswer: 100 }]);
   t.equal(subjects[0]?.rounds.length, 2);
   t.ok(rounds > 2);
@@ -98,18 +91,12 @@ t.test('allocation meter: counts the bytes of a program, those of collected obje
 });
 
 t.test('ratios: the first of each group against the others, and the given pairs', async (t) => {
-  const subject = (name: string, group?: string) => ({
-    name,
-    pids: [],
-    ...(group === undefined ? {} : { group }),
-    round: async () => ({ ratePerSecond: 1, details: {} }),
-  });
   const subjects = [
-    subject('A'),
-    subject('A8', '8'),
-    subject('B'),
-    subject('B8', '8'),
-    subject('C', 'alone'),
+    rated('A', 1),
+    rated('A8', 1, { group: '8' }),
+    rated('B', 1),
+    rated('B8', 1, { group: '8' }),
+    rated('C', 1, { group: 'alone' }),
   ];
   const pairs = [
     { of: 'A8', against: 'C' },
@@ -124,26 +111,16 @@ t.test('ratios: the first of each group against the others, and the given pairs'
 });
 
 t.test('compare: no round begins that would end after the deadline, but there are five', async (t) => {
-  let rounds = 0;
-  const subject = {
-    name: 'A',
-    pids: [],
-    round: async () => {
-      rounds += 1;
-      return { ratePerSecond: 1, details: {} };
-    },
-  };
-  await compare([subject], { least: 9, most: 9, leftMs: () => -1 });
-  t.equal(rounds, 5);
+  const { subjects } = await compare([rated('A', 1)], { least: 9, most: 9, leftMs: () => -1 });
+  t.equal(subjects[0]?.rounds.length, 5);
 });
 
 async function loadAgainst(
-  t: { teardown(fn: () => unknown): void },
+  t: Test,
   answer: RequestListener,
   plan: Partial<LoadPlan> = {},
 ): Promise<LoadReport> {
-  const server = createServer(answer);
-  const { port } = await listenFor(t, server);
+  const port = Number(new URL(await answering(t, answer)).port);
   return await runLoad({
     host: '127.0.0.1',
     port,

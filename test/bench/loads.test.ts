@@ -6,9 +6,9 @@ import t, { type Test } from 'tap';
 import { Load } from '../../bench/load/load.ts';
 import type { LoadPlan } from '../../bench/load/plan.ts';
 import { busyShare, othersBusy } from '../../bench/measure/busy-machine.ts';
-import { Bench, rawRequest } from '../../bench/scenario.ts';
+import { rawRequest } from '../../bench/scenario.ts';
 import { listenFor } from '../../kit/http.ts';
-import { OPTIONS } from './fixtures/report.ts';
+import { benchOf } from './fixtures/bench.ts';
 
 interface Watched {
   readonly url: string;
@@ -133,11 +133,7 @@ t.test('subject: each round sends what was prepared for it', async (t) => {
     paths.push(request.url ?? '');
     response.end('good');
   });
-  const bench = new Bench(
-    { ...OPTIONS, durationMs: 20, warmupMs: 20, connections: 2 },
-    { progress: { step: () => undefined, round: () => undefined } },
-  );
-  t.teardown(() => bench.close());
+  const bench = benchOf(t, { durationMs: 20, warmupMs: 20, connections: 2 });
   let prepared = 0;
   const subject = bench.subject('A', [], () => {
     prepared += 1;
@@ -148,11 +144,7 @@ t.test('subject: each round sends what was prepared for it', async (t) => {
 });
 
 t.test('loop: a warm-up, then one call a round, with its own time', async (t) => {
-  const bench = new Bench(
-    { ...OPTIONS, durationMs: 90, warmupMs: 7 },
-    { progress: { step: () => undefined, round: () => undefined } },
-  );
-  t.teardown(() => bench.close());
+  const bench = benchOf(t, { durationMs: 90, warmupMs: 7 });
   const asked: number[] = [];
   const loop = bench.loop({
     name: 'A',

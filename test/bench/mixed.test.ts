@@ -1,4 +1,3 @@
-import { createServer, type RequestListener } from 'node:http';
 import t from 'tap';
 import type { BenchReport } from '../../bench/report/report.ts';
 import { EventReaders } from '../../bench/scenarios/mixed/event-readers.ts';
@@ -15,8 +14,8 @@ import { runMixed } from '../../bench/scenarios/mixed/run.ts';
 import { growthOver } from '../../bench/scenarios/mixed/watch.ts';
 import { RawConnection } from '../../bench/scenarios/transfers/raw-connection.ts';
 import { newKey } from '../../kit/agent.ts';
-import { listenFor } from '../../kit/http.ts';
 import { benchArguments, faultsOf } from '../../tools/mixed-soak.ts';
+import { answering } from './fixtures/bench.ts';
 
 function fixtureAt(url: string, more: Partial<MixedFixture> = {}): MixedFixture {
   return {
@@ -31,11 +30,6 @@ function fixtureAt(url: string, more: Partial<MixedFixture> = {}): MixedFixture 
     audience: ['7', '8'],
     ...more,
   };
-}
-
-async function serve(t: { teardown(fn: () => unknown): void }, answer: RequestListener): Promise<string> {
-  const server = createServer(answer);
-  return (await listenFor(t, server)).url;
 }
 
 t.test('mixed plan: the shares make one, and the rates of all kinds the whole rate', async (t) => {
@@ -73,7 +67,7 @@ t.test('mixed judge: a refusal is declared by Retry-After, any other 5xx is not'
 
 t.test('mixed kinds: each sends its own request with its own credential', async (t) => {
   const seen: { method: string; url: string; headers: Record<string, unknown>; body: string }[] = [];
-  const url = await serve(t, (request, response) => {
+  const url = await answering(t, (request, response) => {
     let body = '';
     request.setEncoding('latin1').on('data', (piece: string) => {
       body += piece;
@@ -116,7 +110,7 @@ t.test(
   'mixed run: every kind at its rate, errors by kind, and connections that were closed come back',
   async (t) => {
     let answers = 0;
-    const url = await serve(t, (request, response) => {
+    const url = await answering(t, (request, response) => {
       request.resume();
       answers += 1;
       if (request.url === '/wallet/v1/balance/get') {
@@ -147,7 +141,7 @@ t.test(
   'mixed connections: a connection is used again until it has idled for longer than clients allow',
   async (t) => {
     const seen = new Set<unknown>();
-    const url = await serve(t, (request, response) => {
+    const url = await answering(t, (request, response) => {
       seen.add(request.socket);
       response.end();
     });
@@ -175,7 +169,7 @@ t.test(
 
 t.test('event readers: count events over chunks and reconnect when a stream ends', async (t) => {
   let streams = 0;
-  const url = await serve(t, (request, response) => {
+  const url = await answering(t, (request, response) => {
     streams += 1;
     const isFirst = streams === 1;
     t.equal(request.headers.cookie, 'sid=x');

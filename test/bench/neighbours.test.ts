@@ -3,14 +3,11 @@ import { createServer, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { startServer } from '../../bench/measure/children.ts';
 import { loadOf } from '../../bench/report/report.ts';
-import { Bench } from '../../bench/scenario.ts';
 import { type Held, hold, timed } from '../../bench/scenarios/neighbours/callers.ts';
 import { PAIRS } from '../../bench/scenarios/neighbours/pairs.ts';
 import { figureOf, neighbours, subjectsOf } from '../../bench/scenarios/neighbours.ts';
 import { listenFor } from '../../kit/http.ts';
-import { OPTIONS } from './fixtures/report.ts';
-
-const SILENT = { progress: { step: () => undefined, round: () => undefined } };
+import { benchOf } from './fixtures/bench.ts';
 
 interface Listener {
   readonly url: string;
@@ -138,8 +135,7 @@ t.test('neighbours: rounds alone and with the abuse are compared in pairs', asyn
 t.test('neighbours: a pair runs against a gateway: the abuse takes its share, and ends', async (t) => {
   const flood = PAIRS.find(({ name }) => name === 'flood of calls');
   if (flood === undefined) throw new Error('no flood');
-  const bench = new Bench({ ...OPTIONS, durationMs: 300, warmupMs: 100 }, SILENT);
-  t.teardown(() => bench.close());
+  const bench = benchOf(t, { durationMs: 300, warmupMs: 100 });
   const backend = await startServer('wallet');
   bench.onTeardown(() => backend.stop());
   const { subjects, ratios } = await bench.compare(await subjectsOf(bench, flood, backend.url));

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import t from 'tap';
 import { type CommandLine, optionsFor, parseOptions, type ScenarioTraits } from '../../bench/options.ts';
-import { SCENARIOS } from '../../bench/scenarios/index.ts';
 
 const PLAIN: ScenarioTraits = { name: 'plain', baseline: true };
 const OWN: ScenarioTraits = {
@@ -138,15 +137,4 @@ t.test('options: each refusal names its option', async (t) => {
 
 t.test('options: every fault is reported at once', async (t) => {
   t.equal(faults('nothing', '--connections', 'x', '--duration', '0', '--target', 'y').length, 4);
-});
-
-t.test('scenarios: names are unique, and every target of a ratio names its row of the design', async (t) => {
-  const names = SCENARIOS.map(({ name }) => name);
-  t.equal(new Set(names).size, names.length);
-  t.notOk(names.includes('all'));
-  const unnamed = SCENARIOS.filter(({ targets = [] }) => targets.some(({ row }) => row.length === 0));
-  t.same(
-    unnamed.map(({ name }) => name),
-    [],
-  );
 });

@@ -11,43 +11,27 @@ import {
   PRECISION,
   ROUNDS_MIN,
   type Sample,
-  type Subject,
   widestUncertainty,
 } from '../../bench/measure/measure.ts';
 import { costOf, costOfAll } from '../../bench/measure/process-cost.ts';
-import { Bench } from '../../bench/scenario.ts';
 import type { TransferPlan } from '../../bench/scenarios/transfers/kinds.ts';
 import { transferSubject } from '../../bench/subjects/transfers.ts';
 import { runs } from '../support/depth.ts';
-import { OPTIONS } from './fixtures/report.ts';
-
-/** Rates as they come, the last one again and again. */
-function subject(name: string, rates: (round: number) => number, more: Partial<Subject> = {}): Subject {
-  let round = 0;
-  return {
-    name,
-    pids: [],
-    async round(): Promise<Sample> {
-      round += 1;
-      return { ratePerSecond: rates(round), details: {} };
-    },
-    ...more,
-  };
-}
+import { benchOf, rated } from './fixtures/bench.ts';
 
 function roundsOf({ subjects }: Comparison): number | undefined {
   return subjects[0]?.rounds.length;
 }
 
 t.test('rounds: the minimum where all values are equal', async (t) => {
-  const both = [subject('A', () => 30), subject('B', () => 10)];
+  const both = [rated('A', () => 30), rated('B', () => 10)];
   t.equal(roundsOf(await compare(both, { least: 15, most: 300 })), 15);
 });
 
 t.test('rounds: continue until the interval of every ratio is narrow', async (t) => {
   // Far apart at first: with more rounds the middle ones come close to each other.
   const noisy = (round: number) => (round <= 15 ? 100 + 20 * (round % 3) : 100);
-  const both = [subject('A', noisy), subject('B', () => 100)];
+  const both = [rated('A', noisy), rated('B', () => 100)];
   const result = await compare(both, { least: 15, most: 300 });
   const rounds = roundsOf(result) ?? 0;
   t.ok(rounds > 15 && rounds < 300, `${rounds} rounds`);
@@ -58,13 +42,13 @@ t.test(
   'rounds: a ratio that never gets sure ends at the most, and by the one that is least sure',
   async (t) => {
     const wild = (round: number) => (round % 2 === 0 ? 100 : 200);
-    const all = [subject('A', () => 100), subject('B', () => 100), subject('C', wild)];
+    const all = [rated('A', () => 100), rated('B', () => 100), rated('C', wild)];
     t.equal(roundsOf(await compare(all, { least: 15, most: 40 })), 40);
   },
 );
 
 t.test('rounds: nothing to compare, no more than requested; no subject, no round', async (t) => {
-  t.equal(roundsOf(await compare([subject('A', (round) => round)], { least: 4, most: 300 })), 4);
+  t.equal(roundsOf(await compare([rated('A', (round) => round)], { least: 4, most: 300 })), 4);
   t.same(await compare([], { least: 4, most: 300 }), { subjects: [], ratios: [] });
 });
 
@@ -99,7 +83,7 @@ t.test(
 t.test('warm-up: each subject once before the first round, not counted', async (t) => {
   const order: string[] = [];
   const warmed = (name: string) =>
-    subject(
+    rated(
       name,
       () => {
         order.push(name);
@@ -115,7 +99,7 @@ t.test('warm-up: each subject once before the first round, not counted', async (
 t.test('processor time: of the measured time if known, else of the whole round', async (t) => {
   let usedMs = 0;
   const rounds = (details: Sample['details']) =>
-    subject('A', () => 1, { round: async () => ({ ratePerSecond: 1, details }) });
+    rated('A', () => 1, { round: async () => ({ ratePerSecond: 1, details }) });
   const cost = async () => {
     usedMs += 50;
     return { cpuMs: usedMs, rssBytes: 1 };
@@ -155,13 +139,7 @@ t.test('transfers: each stored file is removed, each round opens new connections
       return { files: plan.streams, bytes, elapsedMs: 40, streamEndsMs: [], clientBusy: 0.5 };
     },
   };
-  const bench = new Bench(
-    { ...OPTIONS, durationMs: 100, warmupMs: 0 },
-    {
-      progress: { step: () => undefined, round: () => undefined },
-    },
-  );
-  t.teardown(() => bench.close());
+  const bench = benchOf(t, { durationMs: 100, warmupMs: 0 });
   const plan = {
     kind: 'put',
     url: 'http://127.0.0.1:9',

@@ -6,7 +6,7 @@ import { parseOptions } from '../../bench/options.ts';
 import { ProgressBar } from '../../bench/progress.ts';
 import type { Scenario } from '../../bench/scenario.ts';
 import { outside } from '../support/outside.ts';
-import { loadSample } from './fixtures/report.ts';
+import { rated } from './fixtures/bench.ts';
 
 t.setTimeout(120_000);
 
@@ -24,12 +24,6 @@ function scenario(name: string, run: Scenario['run'], more: Partial<Scenario> = 
   };
 }
 
-const subject = (name: string, rate: number) => ({
-  name,
-  pids: [],
-  round: async () => loadSample(rate, 100),
-});
-
 const good = scenario(
   'good',
   async (bench) => {
@@ -37,7 +31,7 @@ const good = scenario(
     bench.optionalPeer('sdk');
     bench.remarks.push('a remark');
     return {
-      comparison: await bench.compare([subject('A', 30), subject('B', 10)]),
+      comparison: await bench.compare([rated('A', 30), rated('B', 10)]),
       notes: ['a note'],
       figures: [{ name: 'size', unit: 'KiB', value: 3 }],
     };
@@ -61,7 +55,7 @@ const bad = scenario('bad', async (bench) => {
 /** Runs once like the mixed load: one round, no counterpart. */
 const once = scenario(
   'once',
-  async (bench) => ({ comparison: await bench.compare([subject('A', 30)]), notes: [] }),
+  async (bench) => ({ comparison: await bench.compare([rated('A', 30)]), notes: [] }),
   { defaults: { rounds: 1, roundsMax: 1 } },
 );
 const last = scenario('last', async (bench) => ({ comparison: await bench.compare([]), notes: [] }), {

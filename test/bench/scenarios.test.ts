@@ -6,11 +6,21 @@ import { addressesOf, fill, LOOPS, loopOf, makeLimiter, stepOf } from '../../ben
 
 const ADDRESS = 'http://127.0.0.1:8080';
 
-t.test('scenarios: each name is unique and has a description', async (t) => {
-  const names = SCENARIOS.map(({ name }) => name);
-  t.equal(new Set(names).size, names.length);
-  for (const { name, summary } of SCENARIOS) t.ok(summary.length > 20 && /^[a-z0-9-]+$/.test(name), name);
-});
+t.test(
+  'scenarios: unique names with a description, and each target names its row of the design',
+  async (t) => {
+    const names = SCENARIOS.map(({ name }) => name);
+    t.equal(new Set(names).size, names.length);
+    t.notOk(names.includes('all'));
+    for (const { name, summary, targets = [] } of SCENARIOS) {
+      t.ok(summary.length > 20 && /^[a-z0-9-]+$/.test(name), name);
+      t.ok(
+        targets.every(({ row }) => row.length > 0),
+        name,
+      );
+    }
+  },
+);
 
 t.test('scenarios: the manual lists each with its duration', async (t) => {
   const manual = readFileSync(new URL('../../../bench/README.md', import.meta.url), 'utf8');

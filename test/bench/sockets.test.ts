@@ -5,11 +5,10 @@ import type { Duplex } from 'node:stream';
 import t from 'tap';
 import { startServer } from '../../bench/measure/children.ts';
 import { generatorBusy, loadOf } from '../../bench/report/report.ts';
-import { Bench } from '../../bench/scenario.ts';
 import { EchoSocket, echoFrames, handshakeOf } from '../../bench/scenarios/sockets/echo-socket.ts';
 import { wsProxy } from '../../bench/scenarios/ws-proxy.ts';
 import { listenFor } from '../../kit/http.ts';
-import { OPTIONS } from './fixtures/report.ts';
+import { benchOf } from './fixtures/bench.ts';
 
 /** RFC 6455 1.3. */
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
@@ -62,9 +61,7 @@ t.test(
 t.test(
   'ws-proxy: each row counts echoes or openings, and the gateway counts no socket at the end',
   async (t) => {
-    const options = { ...OPTIONS, connections: 20, durationMs: 20, warmupMs: 1, rounds: 1, roundsMax: 1 };
-    const bench = new Bench(options, { progress: { step: () => undefined, round: () => undefined } });
-    t.teardown(() => bench.close());
+    const bench = benchOf(t, { connections: 20, durationMs: 20, warmupMs: 1, rounds: 1, roundsMax: 1 });
     const { comparison, notes } = await wsProxy.run(bench);
     const rows = comparison.subjects.filter(({ name }) => name.startsWith('gatehouse, '));
     t.equal(rows.length, 5);

@@ -1,28 +1,15 @@
 /** The suite against a gateway that the suite did not start: bounded, readable, and gone afterwards. */
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { readMetric } from '../../bench/measure/metrics.ts';
 import { type BenchReport, loadOf } from '../../bench/report/report.ts';
 import { removeKeys, retryWhenLimited } from '../../bench/subjects/target-accounts.ts';
 import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../kit/agent.ts';
-import { launch, NO_LIMITS, plainEnvironment } from '../../kit/launch.ts';
+import { launch, NO_LIMITS } from '../../kit/launch.ts';
+import { suite } from './fixtures/bench.ts';
 
 t.setTimeout(120_000);
-
-const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url));
-
-async function suite(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment() });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  return { code, stdout, stderr };
-}
 
 t.test(
   'target: a run warns, keeps its bounds, reads the internal listener and leaves no session',
@@ -41,7 +28,7 @@ t.test(
       json,
       '--html',
       html,
-    );
+    ).ended;
     t.equal(code, 0, stderr);
     t.match(stderr, `Load is sent to ${gateway.url}: at most 60 requests a second. It must be yours`);
     t.match(stdout, '4 accounts were made');
@@ -88,13 +75,12 @@ t.test('target: an interrupted run leaves no session either, and reports what it
   const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: limits } });
   t.teardown(() => gateway.stop());
   const json = join(t.testdir({}), 'run.json');
-  const args = ['mcp-call', '--target', gateway.url, '--users', '2', '--duration', '600', '--json', json];
-  const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment() });
-  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  const args = ['--target', gateway.url, '--users', '2', '--duration', '600', '--json', json];
+  const { child, ended } = suite('mcp-call', ...args);
+  child.stderr?.on('data', (text: string) => {
     if (text.includes('round 1')) child.kill('SIGINT');
   });
-  t.equal(await ended, 130);
+  t.equal((await ended).code, 130);
   const report = JSON.parse(readFileSync(json, 'utf8')) as BenchReport;
   t.match(report.scenarios[0], {
     failure: 'interrupted',
@@ -106,7 +92,7 @@ t.test('target: limits of the gateway show by kind, with the settings that raise
   const gateway = await launch({ args: ['--sandbox'] });
   t.teardown(() => gateway.stop());
   const short = ['--duration', '0.3', '--warmup', '0.1', '--rounds', '1', '--users', '1'];
-  const { code, stdout } = await suite('mcp-call', '--target', gateway.url, ...short);
+  const { code, stdout } = await suite('mcp-call', '--target', gateway.url, ...short).ended;
   t.equal(code, 0, 'errors are figures, not a failure');
   t.match(stdout, /\d+ x status 429/);
   t.match(stdout, 'SessionApiRPSLimit');
@@ -114,10 +100,10 @@ t.test('target: limits of the gateway show by kind, with the settings that raise
 });
 
 t.test('target: what cannot run there is refused before anything is sent, with exit 64', async (t) => {
-  const refused = await suite('upload-v2', '--target', 'http://127.0.0.1:9');
+  const refused = await suite('upload-v2', '--target', 'http://127.0.0.1:9').ended;
   t.equal(refused.code, 64);
   t.match(refused.stderr, 'upload-v2 takes no --target: ');
-  const silent = await suite('mcp-call', '--target', 'http://127.0.0.1:9');
+  const silent = await suite('mcp-call', '--target', 'http://127.0.0.1:9').ended;
   t.equal(silent.code, 1);
   t.match(silent.stderr, 'http://127.0.0.1:9 does not answer');
 });

@@ -3,16 +3,14 @@ import t from 'tap';
 import { startServer } from '../../bench/measure/children.ts';
 import { loadOf } from '../../bench/report/report.ts';
 import { judge } from '../../bench/report/targets.ts';
-import { Bench } from '../../bench/scenario.ts';
+import type { Bench } from '../../bench/scenario.ts';
 import { mcpCall } from '../../bench/scenarios/mcp-call.ts';
 import { gatewayUnderLoad, makeAgents, sessionOf } from '../../bench/subjects/gateway.ts';
 import { listWith, rowsOf, startUpstreams, toolOf } from '../../bench/subjects/upstreams.ts';
 import { callTool } from '../../kit/agent.ts';
-import { OPTIONS } from './fixtures/report.ts';
+import { benchOf } from './fixtures/bench.ts';
 
 t.setTimeout(120_000);
-
-const SILENT = { progress: { step: () => undefined, round: () => undefined } };
 
 async function gatewayWith(bench: Bench, configuration: object) {
   const { url } = await gatewayUnderLoad(bench, {}, { configuration });
@@ -31,8 +29,7 @@ const definitionsIn = (list: string, names: readonly string[]) => {
 };
 
 t.test('upstreams: 501 tools come from two servers, with the definitions of the rows', async (t) => {
-  const bench = new Bench(OPTIONS, SILENT);
-  t.teardown(() => bench.close());
+  const bench = benchOf(t);
   const { servers, names } = await startUpstreams(bench, 501);
   t.equal(Object.keys(servers).length, 2);
   t.equal(new Set(names).size, 501);
@@ -56,8 +53,7 @@ t.test('upstreams: 501 tools come from two servers, with the definitions of the 
 });
 
 t.test('upstreams: a tool that does not come ends the wait with an error', async (t) => {
-  const bench = new Bench(OPTIONS, SILENT);
-  t.teardown(() => bench.close());
+  const bench = benchOf(t);
   const { url, bearer } = await gatewayWith(bench, {});
   const waited = listWith(url, bearer, ['wallet_get_balance', `up0_${toolOf(0).name}`], 0);
   await t.rejects(waited, { message: 'tools/list: 1 tools are not listed' });
@@ -65,8 +61,7 @@ t.test('upstreams: a tool that does not come ends the wait with an error', async
 
 t.test('mcp-call: an upstream tool answers under load beside the HTTP tool, without an error', async (t) => {
   const short = { durationMs: 300, warmupMs: 0, connections: 2, rounds: 1, roundsMax: 1, users: 1 };
-  const bench = new Bench({ ...OPTIONS, ...short, peers: false }, SILENT);
-  t.teardown(() => bench.close());
+  const bench = benchOf(t, { ...short, peers: false });
   const { comparison } = await mcpCall.run(bench);
   const upstream = comparison.subjects.find(({ name }) => name === 'gatehouse, upstream tool');
   const load = loadOf(upstream?.rounds[0]);
