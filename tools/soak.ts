@@ -7,9 +7,7 @@ import { randomInt } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runChunkKillLoop, runManyChunksLoop } from '../kit/chunk-kill-loop.ts';
-import { runDraftKillLoop } from '../kit/draft-kill-loop.ts';
-import { runKillLoop } from '../kit/kill-loop.ts';
+import { KILL_LOOPS } from '../kit/kill-loops.ts';
 import { soakCluster } from './cluster/faults/soak.ts';
 import { soakFleet } from './fleet/day.ts';
 import { soakMixed } from './mixed-soak.ts';
@@ -18,14 +16,6 @@ const KILLS = 200;
 /** An account holds at most 1,000 key records, so one writer serves a bounded number of kills. */
 const KILLS_PER_ROUND = 20;
 
-/** Each with the clients that keep it busy. */
-const LOOPS = {
-  accounts: { run: runKillLoop, clients: 4 },
-  uploads: { run: runChunkKillLoop, clients: 6 },
-  chunks: { run: runManyChunksLoop, clients: 6 },
-  drafts: { run: runDraftKillLoop, clients: 3 },
-} as const;
-
 async function soak(killsInAll: number, firstSeed: number): Promise<number> {
   let faults = 0;
   for (let done = 0; done < killsInAll; done += KILLS_PER_ROUND) {
@@ -33,7 +23,7 @@ async function soak(killsInAll: number, firstSeed: number): Promise<number> {
     const seed = firstSeed + done / KILLS_PER_ROUND;
     // Before anything can go wrong: what repeats this round alone.
     console.log(`again: npm run soak -- ${kills} ${seed}`);
-    for (const [name, { run, clients }] of Object.entries(LOOPS)) {
+    for (const [name, { run, clients }] of Object.entries(KILL_LOOPS)) {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-soak-'));
       const report = await run({ kills, clients, seed, dataPath: join(folder, 'data') });
       faults += report.faults.length;

@@ -1,37 +1,36 @@
-/** Reliability 2: no acknowledged write is lost and none is applied twice, over 20 kills of the real program at full depth. */
-import { readFileSync, writeFileSync } from 'node:fs';
+/**
+ * The kill -9 loops against the real program: what was acknowledged is there, and nothing is applied twice. Each loop of
+ * data is also shown to catch a loss: after each kill the folder of the program is damaged.
+ */
+import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { runChunkKillLoop } from '../../kit/chunk-kill-loop.ts';
-import { runDraftKillLoop } from '../../kit/draft-kill-loop.ts';
-import { runKillLoop } from '../../kit/kill-loop.ts';
+import { KILL_LOOPS } from '../../kit/kill-loops.ts';
+import type { KillOptions, KillReport } from '../../kit/kills.ts';
 import { DATA_FILE } from '../../src/actors/runtime/journal/file.ts';
 import { count, depth } from '../support/depth.ts';
-
-const KILLS = 20;
-/** From the second kill on, acknowledged writes since the previous kill are lost; the first detected loss ends the loop. */
-const PLANTED_KILLS = 10;
+import { runHostKillLoop } from '../support/host-kill-loop.ts';
 
 t.setTimeout(240_000);
 
-// covers S149
-t.test('kill -9 loop: every acknowledged write is present exactly once after each kill', async (t) => {
-  const kills = count(KILLS);
-  const report = await runKillLoop({
-    kills,
-    dataPath: `${t.testdir()}/data`,
-    clients: 4,
-    seed: depth.seed,
-  });
-  t.comment(JSON.stringify(report));
-  t.same(report.faults, []);
-  t.equal(report.kills, kills);
-  t.ok(report.acknowledged > kills, 'the clients were writing');
-  t.ok(report.sessions >= kills, 'and logging in');
-});
+/** From the second kill on the damage can be found; the first detected loss ends the loop. */
+const PLANTED_KILLS = 10;
+const PAGE_BYTES = 4096;
+
+type Plant = NonNullable<KillOptions['plant']>;
+
+interface Row<Report extends KillReport> {
+  readonly run: (options: KillOptions) => Promise<Report>;
+  readonly clients: number;
+  /** At full depth. */
+  readonly kills: number;
+  /** That the kills met clients at work. */
+  readonly busy: (report: Report) => Readonly<Record<string, boolean>>;
+  readonly planted?: { readonly plant: () => Plant; readonly fault: RegExp };
+}
 
 /** Restores after each kill the journal of the previous kill: writes in between were acknowledged and are lost. */
-function loseWrites(): (dataPath: string) => void {
+function loseWrites(): Plant {
   let before: Buffer | undefined;
   return (dataPath) => {
     const file = join(dataPath, DATA_FILE);
@@ -40,20 +39,87 @@ function loseWrites(): (dataPath: string) => void {
   };
 }
 
-const LOOPS = {
-  'of accounts': { run: runKillLoop, clients: 2, fault: /acknowledged key \d+ is there 0 times/ },
-  'of v1 uploads': {
-    run: runChunkKillLoop,
-    clients: 4,
-    fault: /an acknowledged upload is gone|Already download/,
-  },
-  'of v2 uploads': { run: runDraftKillLoop, clients: 3, fault: /neither complete nor a draft/ },
-} as const;
+/** The table of a part with entries is its last page: so few chunks fit into one. */
+function cutTables(): Plant {
+  return (dataPath) => {
+    const folder = join(dataPath, 'files');
+    for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+      if (!name.endsWith('.part')) continue;
+      const path = join(folder, name);
+      const { size } = statSync(path);
+      truncateSync(path, Math.max(0, Math.floor((size - 1) / PAGE_BYTES) * PAGE_BYTES));
+    }
+  };
+}
 
-for (const [name, { run, clients, fault }] of Object.entries(LOOPS)) {
-  t.test(`kill -9 loop ${name}: catches writes that were acknowledged and not written`, async (t) => {
-    const options = { kills: PLANTED_KILLS, clients, seed: depth.seed, plant: loseWrites() };
+/** Two tests of one row: of the promise, and of the damage. */
+function testLoop<Report extends KillReport>(
+  name: string,
+  { run, clients, kills: most, busy, planted }: Row<Report>,
+): void {
+  t.test(`kill -9 loop: ${name}`, async (t) => {
+    const kills = count(most);
+    const report = await run({ kills, dataPath: `${t.testdir()}/data`, clients, seed: depth.seed });
+    t.comment(JSON.stringify(report));
+    t.same(report.faults, []);
+    t.equal(report.kills, kills);
+    for (const [what, holds] of Object.entries(busy(report))) t.ok(holds, what);
+  });
+  if (planted === undefined) return;
+  t.test(`kill -9 loop: ${name}; a planted loss is caught`, async (t) => {
+    const options = { kills: PLANTED_KILLS, clients, seed: depth.seed, plant: planted.plant() };
     const { faults } = await run({ ...options, dataPath: `${t.testdir()}/data` });
-    t.match(faults.join('\n'), fault);
+    t.match(faults.join('\n'), planted.fault);
   });
 }
+
+const { accounts, uploads, chunks, drafts } = KILL_LOOPS;
+
+// covers S149
+testLoop('every acknowledged write of accounts is present exactly once', {
+  ...accounts,
+  kills: 20,
+  busy: ({ acknowledged, sessions, kills }) => ({
+    'the clients were writing': acknowledged > kills,
+    'and logging in': sessions >= kills,
+  }),
+  planted: { plant: loseWrites, fault: /acknowledged key \d+ is there 0 times/ },
+});
+
+// covers R26 S150
+testLoop('each v1 upload is complete or absent, its message consistent, its slot free', {
+  ...uploads,
+  kills: 8,
+  busy: ({ completed, kills }) => ({ 'people were uploading': completed > kills }),
+  planted: { plant: loseWrites, fault: /an acknowledged upload is gone|Already download/ },
+});
+
+testLoop('no acknowledged chunk is missing after a restart', {
+  ...chunks,
+  kills: 8,
+  busy: ({ atKills, replaced, replacing, kills }) => ({
+    'uploads were under way, with chunks that were acknowledged': atKills > 2 * kills,
+    'chunks were being replaced': replaced > kills,
+    'kills met some of them': replacing > 0 || kills < 8,
+  }),
+  planted: { plant: cutTables, fault: /chunks \d.* were acknowledged and are missing/ },
+});
+
+// covers P1 R26 S152
+testLoop('every v2 upload is complete or resumable', {
+  ...drafts,
+  kills: 5,
+  busy: ({ acknowledged, kills }) => ({ 'the clients were uploading': acknowledged >= kills }),
+  planted: { plant: loseWrites, fault: /neither complete nor a draft/ },
+});
+
+// covers S97
+testLoop('no answered grant of a host is lost, no code is good twice, a refresh token has one successor', {
+  run: runHostKillLoop,
+  clients: 6,
+  kills: 12,
+  busy: ({ issued, codesMet, refreshesMet, kills }) => ({
+    'the hosts were connecting': issued > kills,
+    'kills met unfinished requests': codesMet + refreshesMet > 0,
+  }),
+});

@@ -33,7 +33,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   ],
   cluster: ['e2e/cluster/'],
   contract: ['contract/'],
-  crashes: ['e2e/files/upload-kills', 'e2e/kill-loop'],
+  crashes: ['e2e/kill-loop'],
   domain: ['config/', 'domain/', 'support/', 'workers/'],
   'e2e-agents': [
     'e2e/connect/',

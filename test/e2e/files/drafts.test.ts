@@ -1,32 +1,14 @@
-/** v2 uploads against the program: kill -9 at every stage, resumption, bounded memory. */
+/** v2 uploads against the program: resumption, bounded memory. */
 import t from 'tap';
 import { eventLoopP99Ms } from '../../../bench/measure/metrics.ts';
 import { costOf } from '../../../bench/measure/process-cost.ts';
 import { signUp } from '../../../kit/agent.ts';
-import { runDraftKillLoop } from '../../../kit/draft-kill-loop.ts';
 import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
-import { count, depth } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 
 t.setTimeout(120_000);
 
-const KILLS = 5;
 const MEGABYTE = 1024 * 1024;
-
-// covers P1 R26 S152
-t.test('kill -9 loop: every upload is complete or resumable after each kill', async (t) => {
-  const kills = count(KILLS);
-  const report = await runDraftKillLoop({
-    kills,
-    dataPath: `${t.testdir()}/data`,
-    clients: 3,
-    seed: depth.seed,
-  });
-  t.comment(JSON.stringify(report));
-  t.same(report.faults, []);
-  t.equal(report.kills, kills);
-  t.ok(report.acknowledged >= kills, 'the clients were uploading');
-});
 
 /** A body of slices of one buffer, so that the client's memory stays out of the measurement. */
 function bodyOf(sizeBytes: number): ReadableStream<Uint8Array> {
