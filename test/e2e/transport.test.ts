@@ -7,12 +7,13 @@ import t, { type Test } from 'tap';
 import { sendHttp } from '../../kit/http.ts';
 import { launch, type RunningGateway } from '../../kit/launch.ts';
 import { type Certificate, makeCertificate } from '../support/certificate.ts';
+import { count } from '../support/depth.ts';
 
 const TIMEOUT_MS = 120_000;
 t.setTimeout(TIMEOUT_MS);
 
 /** Connections that clients open during a change of the certificate, and how many at a time. */
-const CONNECTIONS = 800;
+const CONNECTIONS = count(800);
 const AT_A_TIME = 8;
 
 const NO_LIMITS = { IpRPSLimit: 0, ApiRPSLimit: 0 };

@@ -5,6 +5,7 @@
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { logIn, signUp } from '../../../kit/agent.ts';
 import { launch, runToEnd } from '../../../kit/launch.ts';
@@ -15,6 +16,7 @@ import { commitRows } from '../../support/actors/commit-rows.ts';
 
 t.setTimeout(240_000);
 
+const FAST_LIMIT = fileURLToPath(new URL('../../support/fast-start-limit.cjs', import.meta.url));
 const PORTS = ['--port', '0', '--internal-port', '0'];
 const F_LOCK = 1;
 
@@ -40,7 +42,8 @@ t.test('silent start: it ends with 70 and a line, and the next start walks the j
   const person = await signUp(gateway.url);
   t.same(await gateway.stop(), { code: 0, signal: null });
   const release = holdEngine(t, dataPath);
-  const silent = await runToEnd(['--data', dataPath, ...PORTS]);
+  const environment = { NODE_OPTIONS: `--require ${FAST_LIMIT}`, DATA: dataPath };
+  const silent = await runToEnd(['--data', dataPath, ...PORTS], environment);
   t.match(silent, { code: 70, signal: null, stdout: '' });
   t.match(
     silent.stderr,
@@ -84,10 +87,10 @@ t.test('silent start: one that makes progress is not cut, however long the event
     import { writeSync } from 'node:fs';
     import { limitUntilEnd } from '${module}';
     const started = once(process, 'worker').then(([thread]) => once(thread, 'online'));
-    const limit = limitUntilEnd({ intervalMs: 100, silentMax: 20, line: 'cut', code: 70 });
+    const limit = limitUntilEnd({ intervalMs: 50, silentMax: 20, line: 'cut', code: 70 });
     setInterval(() => undefined, 1_000);
     await started;
-    const endMs = performance.now() + 5_000;
+    const endMs = performance.now() + 2_500;
     while (performance.now() < endMs) limit.beat();
     writeSync(1, 'held with beats');
     for (;;);`;
