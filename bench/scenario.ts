@@ -65,7 +65,7 @@ export interface LoadTarget {
 export interface LoopPart {
   readonly count: number;
   readonly elapsedMs: number;
-  /** Of that time, where the loop knows it; else that of the processes over the round. */
+  /** The loop's own, where it measures it; else the round has that of the processes. */
   readonly cpuMs?: number;
 }
 

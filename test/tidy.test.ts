@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { missingFromLock, withoutIntegrity } from '../tools/complete-lock.ts';
-import { SUITES, suiteOf } from './suites/table.ts';
+import { SUITES, suiteOf } from './suites/runner/table.ts';
 import { citationFaults } from './tidy/citations.ts';
 import { CHECKED, fragmentFaults } from './tidy/comments.ts';
 import { expressionFaults } from './tidy/expressions.ts';

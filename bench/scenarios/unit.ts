@@ -9,21 +9,21 @@ import type { ParticipantId } from '../subjects/participants.ts';
 type Process = readonly ['server' | 'peer', string, ...string[]];
 
 export interface Row {
-  /** As docs/BENCHMARKS.md shows it. */
+  /** docs/BENCHMARKS.md shows it. */
   readonly name: string;
   /** Rows of one process share it. */
   readonly process: Process;
   /** A server that starts first: its address is the further arguments, its processor time part of the row's. */
   readonly callee?: string;
-  /** What the process is asked besides for how long and of how many clients. */
+  /** Sent to the process with a duration and a number of clients. */
   readonly order?: object;
   readonly group?: string;
-  /** What it is compared with: takes part once, and only where it is installed. */
+  /** The row is a counterpart: it takes part once, and only where it is installed. */
   readonly peer?: ParticipantId;
   readonly figures?: readonly {
     readonly name: string;
     readonly unit: string;
-    /** Of one round; the figure is their median. */
+    /** The value of one round; the figure is their median. */
     of(round: Round): number;
   }[];
 }
@@ -35,7 +35,7 @@ interface Started {
 
 interface Unit extends Omit<Scenario, 'run'> {
   readonly rows: readonly Row[];
-  /** What is measured once, when the rounds are over. */
+  /** Measures once, when the rounds are over. */
   after?(
     bench: Bench,
     start: (process: Process) => Promise<Started>,

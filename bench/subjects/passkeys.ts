@@ -20,7 +20,7 @@ const LOGINS_PER_SECOND = 200;
 const USERS_MIN = 50;
 /** An account answers 64 challenges in their life; that of its sign-up is one. */
 const LOGINS_OF_ONE = 50;
-/** Of the logins, whatever a round takes: p99 of some hundred. */
+/** The logins last so long at least: p99 needs some hundred of them. */
 const LOGINS_MS = 2_000;
 /** Synchronised passkeys have no counter. */
 const COUNTER = 0;
@@ -89,7 +89,7 @@ async function logInsPerSecond(
   };
 }
 
-/** What logins at a steady rate take, and what they do to the event loop of a gateway, as one sentence. */
+/** One sentence: the time of logins at a steady rate, and the delay of the gateway's event loop beside an idle one. */
 export async function logInsBesideIdle(bench: Bench): Promise<string> {
   const { url: address, internal, pids } = await gatewayUnderLoad(bench);
   if (internal === undefined) throw new Error('no internal listener');

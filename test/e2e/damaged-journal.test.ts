@@ -134,7 +134,7 @@ t.test('damaged journal: a start on a damaged header ends with 70 and one senten
     cpSync(good.path, path, { recursive: true });
     const journal = join(path, 'data.mdb');
     damage(journal);
-    // What a start asks before the engine opens the file.
+    // A start asks this before the engine opens the file.
     t.match(fileFault(journal), says, name);
     if (!isStarted(at)) continue;
     const { code, signal, stderr } = await runToEnd(['--data', path, ...PORTS]);

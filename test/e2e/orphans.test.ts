@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
 import { launch, plainEnvironment } from '../../kit/launch.ts';
 
-const RUN = new URL('../suites/run.js', import.meta.url).href;
+const RUN = new URL('../suites/runner/run.js', import.meta.url).href;
 
 /** A test process that starts a gateway, prints its address and never ends. */
 async function startOwner(t: Test): Promise<{ port: number; pid: number; kill: () => Promise<unknown> }> {

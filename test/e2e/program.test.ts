@@ -10,7 +10,7 @@ import { launch, runToEnd } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
 
-const OTHER_VERSION = fileURLToPath(new URL('../support/other-version.cjs', import.meta.url));
+const OTHER_VERSION = fileURLToPath(new URL('../support/preloads/other-version.cjs', import.meta.url));
 
 t.test('program: an invalid flag ends with 64 and one line with the reason', async (t) => {
   const run = await runToEnd(['--prot', '1']);

@@ -9,7 +9,7 @@ import { pickPort } from '../../kit/free-port.ts';
 import { type Exit, entryOf, plainEnvironment, runToEnd, TIED } from '../../kit/launch.ts';
 import { outputOf } from '../../kit/run-sync.ts';
 
-const HELD_START = fileURLToPath(new URL('../support/held-start.cjs', import.meta.url));
+const HELD_START = fileURLToPath(new URL('../support/preloads/held-start.cjs', import.meta.url));
 
 interface HeldStart {
   readonly port: number;

@@ -9,7 +9,7 @@ import { ERRORS } from '../../src/domain/errors.ts';
 import { SETTINGS } from '../../src/domain/settings/settings.ts';
 import { impliedErrors } from '../../src/io/http/openapi/answers.ts';
 import type { AnyRoute } from '../../src/io/http/table/route.ts';
-import { SUITES } from '../suites/table.ts';
+import { SUITES } from '../suites/runner/table.ts';
 import { internalRouteTable, routeTable } from '../support/route-table.ts';
 import { pageRows } from './rows.ts';
 import { allTags, type Tag } from './tags.ts';

@@ -1,4 +1,4 @@
-/** The suite of that name: table.ts lists its files. */
-import { runSuite } from './run.ts';
+/** The suite of that name: runner/table.ts lists its files. */
+import { runSuite } from './runner/run.ts';
 
 await runSuite('cluster');

@@ -16,7 +16,7 @@ import { commitRows } from '../../support/actors/commit-rows.ts';
 
 t.setTimeout(240_000);
 
-const FAST_LIMIT = fileURLToPath(new URL('../../support/fast-start-limit.cjs', import.meta.url));
+const FAST_LIMIT = fileURLToPath(new URL('../../support/preloads/fast-start-limit.cjs', import.meta.url));
 const PORTS = ['--port', '0', '--internal-port', '0'];
 const F_LOCK = 1;
 

@@ -12,7 +12,7 @@ import { AT_FULL_DEPTH } from '../../support/programs/tools.ts';
 
 t.setTimeout(400_000);
 
-const PRELOAD = fileURLToPath(new URL('../../support/standing-threads.cjs', import.meta.url));
+const PRELOAD = fileURLToPath(new URL('../../support/preloads/standing-threads.cjs', import.meta.url));
 
 async function start(t: Test) {
   const folder = t.testdir({ standstill: {} });

@@ -2,13 +2,13 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t from 'tap';
-import { observeSuite } from '../evidence/observe.ts';
-import { depth } from '../support/depth.ts';
-import { refusedSkips } from '../support/programs/tools.ts';
-import { beginSuite, type Close, closeAll, endSuite } from '../support/shared.ts';
+import { observeSuite } from '../../evidence/observe.ts';
+import { depth } from '../../support/depth.ts';
+import { refusedSkips } from '../../support/programs/tools.ts';
+import { beginSuite, type Close, closeAll, endSuite } from '../../support/shared.ts';
 import { suiteOf } from './table.ts';
 
-const BUILT_TESTS = fileURLToPath(new URL('../', import.meta.url));
+const BUILT_TESTS = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Compiled test files below `build/test`, in order, without the suites themselves. */
 function testFiles(): string[] {

@@ -5,13 +5,10 @@
 
 /** Name of a suite, and what the paths of its files below `test/` begin with. The longest beginning decides. */
 export const SUITES: Readonly<Record<string, readonly string[]>> = {
-  'actors-accounts': ['actors/accounts/', 'actors/apps/', 'actors/codes/'],
-  'actors-files': ['actors/'],
+  actors: ['actors/'],
   'actors-journal': ['actors/runtime/journal/'],
   'actors-log': ['actors/runtime/replication/'],
-  'actors-runtime': ['actors/runtime/'],
-  'bench-programs': ['bench/baseline', 'bench/main', 'bench/neighbours', 'bench/run', 'bench/target'],
-  'bench-units': ['bench/'],
+  bench: ['bench/'],
   // The run starts suites by name. Those of programs take longest, most of it waiting: none is much longer than the others,
   // so that four run to the end together.
   'browser-admin': ['e2e/pages/admin', 'e2e/pages/dashboard'],
@@ -36,16 +33,18 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   cluster: ['e2e/cluster/'],
   contract: ['contract/'],
   crashes: ['e2e/kill-loop'],
-  domain: ['config/', 'domain/', 'support/', 'workers/'],
   'e2e-accounts': [
     'e2e/apps',
     'e2e/challenges',
     'e2e/codes',
     // Minutes of processor time at full depth: beside the shorter files, not those of agents.
     'e2e/connect/cli-hosts',
+    'e2e/events',
+    'e2e/restarts',
     'e2e/secrets',
     'e2e/tour',
     'e2e/transport',
+    'e2e/webhooks',
   ],
   'e2e-agents': [
     'e2e/connect/',
@@ -58,7 +57,6 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   ],
   'e2e-commands': ['e2e/commands', 'e2e/orphans', 'e2e/start'],
   'e2e-damages': ['e2e/damaged-journal', 'e2e/journal/damage'],
-  'e2e-events': ['e2e/events', 'e2e/restarts', 'e2e/webhooks'],
   'e2e-files': ['e2e/files/'],
   'e2e-journal': ['e2e/check', 'e2e/journal/', 'e2e/seal-key'],
   'e2e-mcp': ['e2e/mcp'],
@@ -71,7 +69,18 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'io-mcp': ['io/connect/', 'io/mcp/'],
   'io-modules': ['cli/', 'io/http-client/', 'io/modules/', 'io/proxy/', 'io/routes/', 'packages/'],
   'io-streams': ['io/'],
-  project: ['bootstrap/', 'docs/', 'evidence/', 'packaging/', 'sandbox/', 'tidy'],
+  project: [
+    'bootstrap/',
+    'config/',
+    'docs/',
+    'domain/',
+    'evidence/',
+    'packaging/',
+    'sandbox/',
+    'support/',
+    'tidy',
+    'workers/',
+  ],
 };
 
 /** `path`: of a test file below `test/`. Undefined where no suite takes it. */

@@ -1,4 +1,0 @@
-/** The suite of that name: table.ts lists its files. */
-import { runSuite } from './run.ts';
-
-await runSuite('bench-programs');
