@@ -70,7 +70,7 @@ export function sentKeyOf<Key extends Pick<AppKey, 'signsOnly'>>(keys: readonly 
   return keys.findLast(({ signsOnly }) => signsOnly !== true);
 }
 
-/** An application as it is shown to the client that logs in. */
+/** An application without its secrets, as its owner and the staff see it. */
 export interface AppView {
   readonly id: string;
   readonly ownerId: string;

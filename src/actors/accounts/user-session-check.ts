@@ -59,7 +59,7 @@ export interface CheckSession {
 
 export interface CheckedSession {
   readonly session: SessionContext;
-  /** Hash of the command's session, in the form of the account. */
+  /** Hash of the command, as the string that the account keeps. */
   readonly hash: string;
   readonly quotaResult: QuotaResult | undefined;
   /** The use should be written down (at most once a minute). */

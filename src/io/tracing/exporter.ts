@@ -38,7 +38,7 @@ export interface ExportCounters {
   readonly unreachable: number;
   /** The queue was full. */
   readonly overflowed: number;
-  /** Spans beyond those of one request. */
+  /** Spans beyond the bound of one request. */
   readonly oversized: number;
 }
 
