@@ -4,12 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Share of all processors, above which rates are no verdict. */
 export const OTHERS_BUSY_MAX = 0.1;
-const LOOK_MS = 250;
+const SAMPLE_MS = 250;
 
 /** Share of all processors that is in use while this process waits. The load average of a minute would be the suite's own. */
-export async function othersBusy(lookMs = LOOK_MS, times: () => readonly CpuInfo[] = cpus): Promise<number> {
+export async function othersBusy(
+  sampleMs = SAMPLE_MS,
+  times: () => readonly CpuInfo[] = cpus,
+): Promise<number> {
   const before = times();
-  await sleep(lookMs);
+  await sleep(sampleMs);
   return busyShare(before, times());
 }
 

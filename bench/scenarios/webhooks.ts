@@ -23,7 +23,7 @@ const RATE_PER_SECOND = 1_000;
 const SECOND_MS = 1_000;
 /** Milliseconds in which deliveries under way at the end of a round may arrive. */
 const DRAIN_MS = 1_500;
-const LOOK_EVERY_MS = 20;
+const SAMPLE_INTERVAL_MS = 20;
 /** Events that wait when deliveries are counted as fast as they go; within the backlog of one application. */
 const PILE_EVENTS = 100;
 
@@ -200,7 +200,7 @@ async function arrived(setup: WebhookSetup, wanted: number, timeoutMs: number): 
     reached += part.holes;
     latenciesMs.push(...part.latenciesMs);
     if (latenciesMs.length >= wanted || nowMs() > untilMs) break;
-    await sleep(LOOK_EVERY_MS);
+    await sleep(SAMPLE_INTERVAL_MS);
   }
   return { deliveries, reached, latenciesMs: latenciesMs.sort((one, other) => one - other) };
 }

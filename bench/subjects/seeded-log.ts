@@ -37,7 +37,7 @@ export async function seedLog({ url, secrets, dataPath, accounts }: SeededLogOpt
   const store = await openStorage({ directory: dataPath });
   const { node, journal, view } = createClusterNode({
     ...{ store, log, monotonicMs, leaseMs: LEASE_MS },
-    peers: () => ({ push: () => undefined, applied: () => undefined, hears: () => false }),
+    peers: () => ({ push: () => undefined, applied: () => undefined, isFedBy: () => false }),
     schedule: nodeSchedule,
     clock: Date.now,
     name: 'seed',

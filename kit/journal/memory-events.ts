@@ -90,7 +90,7 @@ export class MemoryEvents implements EventRows {
 
   sizeBytes(): number {
     let sum = 0;
-    for (const [, , , , , , , wire] of this.#log.values()) sum += wire.length;
+    for (const [, , , , , , , jsonText] of this.#log.values()) sum += jsonText.length;
     return sum;
   }
 }

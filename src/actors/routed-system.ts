@@ -40,7 +40,7 @@ export interface Remote {
 }
 
 /** Facts about the cluster that this node knows. */
-export interface Place {
+export interface Routing {
   /** Number of this node. */
   readonly node: number;
   readonly departure: Pick<Departure, 'isLeaving' | 'hold'>;
@@ -53,7 +53,7 @@ export interface Place {
 interface RoutedSystemOptions {
   readonly local: ActorSystem;
   readonly remote: Remote;
-  readonly place: Place;
+  readonly routing: Routing;
   /** All kinds: each of their volatile commands must be known here. */
   readonly kinds: readonly AnyKind[];
 }
@@ -79,12 +79,12 @@ export function createRoutedSystem(options: RoutedSystemOptions): ActorSystem {
 class RoutedSystem implements ActorSystem {
   readonly #local: ActorSystem;
   readonly #remote: Remote;
-  readonly #place: Place;
+  readonly #routing: Routing;
 
-  constructor({ local, remote, place }: RoutedSystemOptions) {
+  constructor({ local, remote, routing }: RoutedSystemOptions) {
     this.#local = local;
     this.#remote = remote;
-    this.#place = place;
+    this.#routing = routing;
   }
 
   ask<P extends AnyProtocol, T extends TypeIn<P['replies']>>(
@@ -122,7 +122,7 @@ class RoutedSystem implements ActorSystem {
     query: Tagged<P['query'], T>,
   ): P['results'][T] | Promise<P['results'][T]>;
   query(kind: AnyKind, id: string, query: Typed): unknown {
-    if (this.#owns(kind, id) && !this.#place.departure.isLeaving) return this.#queryLocal(kind, id, query);
+    if (this.#owns(kind, id) && !this.#routing.departure.isLeaving) return this.#queryLocal(kind, id, query);
     return this.#route(kind, id, {
       here: async () => this.#queryLocal(kind, id, query),
       there: (node) => this.#remote.query(node, kind.kind, id, query),
@@ -131,7 +131,7 @@ class RoutedSystem implements ActorSystem {
 
   remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean | Promise<boolean> {
     const here = () => this.#local.remembers(kind, id, idempotencyKey);
-    if (this.#owns(kind, id) && !this.#place.departure.isLeaving) return here();
+    if (this.#owns(kind, id) && !this.#routing.departure.isLeaving) return here();
     return this.#route(kind, id, {
       here: async () => here(),
       there: (node) => this.#remote.remembers(node, kind.kind, id, idempotencyKey),
@@ -171,7 +171,7 @@ class RoutedSystem implements ActorSystem {
   }
 
   #owns(kind: AnyKind, id: string): boolean {
-    return this.#place.ownerOf(kind.kind, id) === this.#place.node;
+    return this.#routing.ownerOf(kind.kind, id) === this.#routing.node;
   }
 
   /** The types of a command, which the caller has checked, do not reach so far. */
@@ -184,7 +184,7 @@ class RoutedSystem implements ActorSystem {
   }
 
   #route(kind: AnyKind, id: string, call: RoutedCall): Promise<unknown> {
-    return atOwner(this.#place, kind.kind, id, call);
+    return atOwner(this.#routing, kind.kind, id, call);
   }
 }
 
@@ -197,28 +197,33 @@ interface RoutedCall {
 }
 
 /** Asks the owner of an actor; if it no longer was, once more the owner that is known then. */
-export async function atOwner(place: Place, kind: string, id: string, call: RoutedCall): Promise<unknown> {
+export async function atOwner(
+  routing: Routing,
+  kind: string,
+  id: string,
+  call: RoutedCall,
+): Promise<unknown> {
   try {
-    return await attempt(place, kind, id, call);
+    return await attempt(routing, kind, id, call);
   } catch (error) {
     if (!(error instanceof NotOwner)) throw error;
-    return await attempt(place, kind, id, call);
+    return await attempt(routing, kind, id, call);
   }
 }
 
 async function attempt(
-  place: Place,
+  routing: Routing,
   kind: string,
   id: string,
   { here, there, waits }: RoutedCall,
 ): Promise<unknown> {
-  const owner = place.ownerOf(kind, id);
-  if (owner === place.node) return await place.departure.hold(here);
+  const owner = routing.ownerOf(kind, id);
+  if (owner === routing.node) return await routing.departure.hold(here);
   if (owner === 0) throw ownerUnavailable();
   const reply = await there(owner);
   const isMoved = 'error' in reply && reply.error instanceof NotOwner;
   // A caller finds its own writes on this node; and who owns what is known as the other node knows it.
-  if (waits === true || isMoved) await place.appliedAtLeast(reply.position);
+  if (waits === true || isMoved) await routing.appliedAtLeast(reply.position);
   if ('error' in reply) throw reply.error;
   return reply.value;
 }

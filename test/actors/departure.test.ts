@@ -95,7 +95,7 @@ t.test('departure: a call that waited is made at the new owner, once', async (t)
       asked.push(`${node} ${verb}`);
       return { position: 0, value: `of ${node}` };
     }),
-    place: { node: 1, departure, ownerOf: () => owner, appliedAtLeast: async () => {} },
+    routing: { node: 1, departure, ownerOf: () => owner, appliedAtLeast: async () => {} },
     kinds: KINDS,
   });
   t.equal(await routed.ask(account, 'a', { type: 'deposit', amount: 5 }), 5, 'its own until then');

@@ -34,7 +34,7 @@ interface Cluster {
 const POSITION = 77;
 
 /** A node to which node 1 owns everything. */
-const placeOf = (node: number) => ({
+const routingOf = (node: number) => ({
   node,
   departure: new Departure(nodeSchedule),
   ownerOf: () => 1,
@@ -78,9 +78,9 @@ function createCluster(): Cluster {
       routed: createRoutedSystem({
         local: actors.system,
         remote: new RemoteActors(call),
-        place: {
+        routing: {
           node,
-          departure: placeOf(node).departure,
+          departure: routingOf(node).departure,
           ownerOf: (_kind, id) => ownerAt(node, id),
           appliedAtLeast(position) {
             waited.push(position);
@@ -229,7 +229,7 @@ t.test(
         position: POSITION,
         value: await there.verbs[verb]?.(...args),
       })),
-      place: { ...placeOf(2), ownerOf: (_kind, id) => owners.get(`2 ${id}`) ?? 1 },
+      routing: { ...routingOf(2), ownerOf: (_kind, id) => owners.get(`2 ${id}`) ?? 1 },
       kinds: KINDS,
     });
     t.equal(await routed.ask(account, 'a', { type: 'deposit', amount: 4 }), 4);
@@ -279,8 +279,8 @@ t.test('routed system: session checks are answered by the replica, of any accoun
     },
   } as unknown as ActorSystem;
   const remote = new RemoteActors(async () => ({ position: 0, value: undefined }));
-  const place = placeOf(2);
-  const routed = createRoutedSystem({ local, remote, place, kinds: KINDS });
+  const routing = routingOf(2);
+  const routed = createRoutedSystem({ local, remote, routing, kinds: KINDS });
   const [user, upload] = ['user', 'upload'].map((name) => KINDS.find(({ kind }) => kind === name));
   if (user === undefined || upload === undefined) throw new TypeError('no such kind');
   routed.now(user, '1', { type: 'checkSession' } as never);
@@ -297,7 +297,7 @@ t.test('routed system: a kind whose volatile commands have no place stops the st
   const options = {
     local: at(1).actors.system,
     remote: new RemoteActors(async () => ({ position: 0, value: undefined })),
-    place: placeOf(1),
+    routing: routingOf(1),
   };
   t.throws(
     () => createRoutedSystem({ ...options, kinds: [account] }),

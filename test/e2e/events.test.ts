@@ -105,7 +105,7 @@ t.test('events: no event is lost or duplicated by kill -9 while modules push', a
   const rows = journal.events.page(0, 1_000_000).map(({ row }) => row as EventRow);
   t.equal(rows.length, sent.length);
   t.same(new Set(rows.map(([, tick]) => Number(tick))), new Set(sent));
-  t.ok(rows.every(([, tick, , , , , , wire]) => wire.includes(`"amount":${tick}.50}`)));
+  t.ok(rows.every(([, tick, , , , , , jsonText]) => jsonText.includes(`"amount":${tick}.50}`)));
   t.equal(journal.meta(EVENT_EPOCH_KEY), undefined, 'the copy has no log id yet');
   await journal.close();
   t.equal((await gateway.stop()).code, 0);

@@ -114,13 +114,13 @@ t.test(
 
     const read = [...readEvents(body.slice('{"result":'.length, -1), 1_000, String)];
     t.notOk(
-      read.some(({ wire }) => wire.includes('netType')),
+      read.some(({ jsonText }) => jsonText.includes('netType')),
       'not sent on',
     );
     const wanting = (netTypes: number[]) => {
       const app = { appId: '77', ownerId: '7', approved: true, currencies: [], netTypes, sinceMs: 0 };
       const got = read.filter((event) => routeOf({ ...event, acceptedMs: 1 }, app) !== 'no');
-      return new Set(got.map(({ wire }) => (JSON.parse(wire) as Told).data['currency']));
+      return new Set(got.map(({ jsonText }) => (JSON.parse(jsonText) as Told).data['currency']));
     };
     t.same(wanting([1]), new Set(['DEMO']));
     t.same(wanting([2]), new Set(['GATE']));

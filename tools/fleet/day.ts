@@ -22,7 +22,7 @@ const WHOLE = { chunked: 60, streamed: 100, ranges: 200, streams: 2_000, applica
 const KILLED_AT = 0.4;
 /** Stored before the day begins, for the first ranges. */
 const FIRST_FILES = 3;
-const LOOK_MS = 5;
+const SAMPLE_INTERVAL_MS = 5;
 const SEED_END = 2 ** 30;
 const PERCENT_MAX = 100;
 const NODES_MAX = 8;
@@ -133,7 +133,8 @@ async function untilUploaded(site: Site, bytes: number, done: Promise<unknown>):
     isOver = true;
   };
   done.then(over, over);
-  while (site.uploadedBytes < bytes && !isOver) await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  while (site.uploadedBytes < bytes && !isOver)
+    await new Promise((resolve) => setTimeout(resolve, SAMPLE_INTERVAL_MS));
   if (isOver) site.faults.push('the uploads ended before the program was killed');
 }
 

@@ -69,7 +69,7 @@ export interface HostGrant {
   readonly name: string;
   readonly host: string;
   readonly appId: string;
-  /** The entry of the application that it came in by. Grants from before this was written have none. */
+  /** The entry of the application that admitted it. Grants from before this was written have none. */
   readonly entry?: EntryTicks;
   /** Path of the resource. */
   readonly audience: string;

@@ -179,7 +179,7 @@ export function upstreamRefreshed(
 ): Renewal | Refusal {
   const { server, overKeyId } = command;
   const credential = find(state, server);
-  // Disconnected, connected anew, or taken over meanwhile: who waited has an answer.
+  // Disconnected, connected anew, or taken over meanwhile: the waiting caller has an answer.
   if (credential === undefined) return refuse('UpstreamLoginRequired');
   if (credential.sealed.keyId !== overKeyId) return { reply: callCredential(credential) };
   // A credential that came late is stored too: its refresh token is the one that works.

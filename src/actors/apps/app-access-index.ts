@@ -4,7 +4,7 @@
  * writes it.
  */
 
-/** Names an entry. A session or grant keeps those that it came in by, and lives while they stay (decision 0011). */
+/** Names an entry. A session or grant keeps those that admitted it, and lives while they stay (decision 0011). */
 export interface EntryTicks {
   readonly openedTick: string;
   readonly keyTick: string;

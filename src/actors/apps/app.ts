@@ -182,7 +182,7 @@ function configure(state: AppState, command: ConfigureApp, turn: Turn): Decision
 
 const NOTHING = { events: [], claims: [], send: [] } as const;
 
-/** An admin approved other redirect URIs: who answers to the new ones may be another. */
+/** An admin approved other redirect URIs: another party may answer at the new ones. */
 function withdrawal(state: AppState, turn: Turn) {
   const { mcpEnabled, disabled, mcpPublicKey, openedTick, keyTick, ownerId, participants } = state;
   const flags = { approved: false, mcpEnabled, disabled, mcpPublicKey };

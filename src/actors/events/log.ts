@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { type EventLog, OWN_MODULE, type OwnEvent, type StoredEvent } from '../../domain/events/events.ts';
-import { wireOf } from '../../domain/events/intake.ts';
+import { jsonTextOf } from '../../domain/events/intake.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { Administration } from '../runtime/administration.ts';
@@ -121,8 +121,8 @@ export class JournalEventLog implements EventLog {
     if (this.#stopped) throw new GatewayError('Stopping');
     if (journal.full()) throw new GatewayError('StorageFull');
     const tick = administration.tick();
-    const wire = wireOf(OWN_MODULE, tick, event.type, JSON.stringify(event.data));
-    const row = journal.pack(ownRow(tick, event, wire, clock()));
+    const jsonText = jsonTextOf(OWN_MODULE, tick, event.type, JSON.stringify(event.data));
+    const row = journal.pack(ownRow(tick, event, jsonText, clock()));
     this.#own += 1;
     await administration.write([{ op: 'eventPublish', row }], journal.sizeBytes(row));
   }

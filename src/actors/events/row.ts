@@ -5,23 +5,23 @@ import type { IncomingEvent } from '../../domain/events/intake.ts';
 import type { EventRow } from '../runtime/journal/port.ts';
 
 export function rowOf(event: IncomingEvent, acceptedMs: number): EventRow {
-  const { module, tick, type, wire, identity } = event;
+  const { module, tick, type, jsonText, identity } = event;
   const { userId = null, appId = null, currency = null, netType = null } = event;
-  return [module, tick, type, userId, appId, currency, netType, wire, acceptedMs, identity];
+  return [module, tick, type, userId, appId, currency, netType, jsonText, acceptedMs, identity];
 }
 
 /** An event of the gateway itself, for one user and perhaps one application. It needs no identity, because it is never sent twice. */
 export function ownRow(
   tick: string,
   { type, userId, appId = null }: Pick<OwnEvent, 'type' | 'userId'> & { readonly appId?: string | null },
-  wire: string,
+  jsonText: string,
   nowMs: number,
 ): EventRow {
-  return [OWN_MODULE, tick, type, userId, appId, null, null, wire, nowMs, null];
+  return [OWN_MODULE, tick, type, userId, appId, null, null, jsonText, nowMs, null];
 }
 
 export function eventOf(sequence: number, row: EventRow): StoredEvent {
-  const [module, tick, type, userId, appId, currency, netType, wire, acceptedMs] = row;
+  const [module, tick, type, userId, appId, currency, netType, jsonText, acceptedMs] = row;
   return {
     sequence,
     module,
@@ -31,7 +31,7 @@ export function eventOf(sequence: number, row: EventRow): StoredEvent {
     appId: appId ?? undefined,
     currency: currency ?? undefined,
     netType: netType ?? undefined,
-    wire,
+    jsonText,
     acceptedMs,
   };
 }

@@ -6,7 +6,7 @@
 import { randomInt } from 'node:crypto';
 
 const FIRST_SLOTS = 64;
-/** Eight neighbours are one row, 64 bytes and a line of the caches: crowds, and attackers that walk, come by networks. */
+/** Eight neighbours are one row of 64 bytes, a cache line: many callers of one network share few lines. */
 const ROW_BITS = 3;
 const ROW_LAST = 2 ** ROW_BITS - 1;
 /**

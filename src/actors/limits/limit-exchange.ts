@@ -75,7 +75,7 @@ export class LimitExchange implements CountsHost {
   }
 
   /** Keys whose counts others know, and counts that were not exchanged because of a bound. */
-  get figures(): { readonly keys: number; readonly leftOut: number } {
+  get counters(): { readonly keys: number; readonly leftOut: number } {
     const keys = LIMIT_NAMES.reduce((sum, name) => sum + this.counts[name].keys, 0);
     return { keys, leftOut: this.#leftOut };
   }

@@ -16,7 +16,7 @@ export interface ScopeCounters {
   untracked: number;
 }
 
-/** Counts one verdict; `left` is negative for a refusal, `limit` what there was in the window. */
+/** Counts one decision; `left` is negative for a refusal, `limit` what there was in the window. */
 export function countDecision(counters: ScopeCounters, left: number, limit: number, shadow = false): void {
   if (left < 0) counters[shadow ? 'shadowed' : 'limited'] += 1;
   else if (left * NEAR_SHARE <= limit) counters.nearLimit += 1;

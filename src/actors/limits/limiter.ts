@@ -138,7 +138,7 @@ export class Limiter {
 
   /**
    * An unproven public key: (key, network) stops at the quota, the bare key only at ten times it. Where others have used
-   * up the latter and the caller brings a signature (`provable`), the verdict allows and asks for the proof.
+   * up the latter and the caller brings a signature (`provable`), the decision allows and asks for the proof.
    */
   chargeKey(
     scope: 'p' | 'm',
@@ -226,7 +226,7 @@ export class Limiter {
 
   /**
    * `left` after `cost`, negative for a refusal, which shows what is left without it. In shadow mode a scope counts
-   * and has no say, so it has no verdict either.
+   * and refuses nothing, so it has no result either.
    */
   #result(
     scope: OpenScope,

@@ -49,7 +49,7 @@ class NetworkBudget {
     return result;
   }
 
-  /** The verdict that one more would get now; nothing is counted. */
+  /** The decision that one more would get now; nothing is counted. */
   check(address: string, nowMs: number): QuotaResult | undefined {
     const { perShare, inAll = Number.POSITIVE_INFINITY, windowSeconds, networks } = this.#options;
     const quota = perShare();

@@ -1,6 +1,6 @@
 /**
  * Counts of the nodes of a cluster for the keys of one limit (decision 0105). A node says its counts of keys that come
- * near their quota; a verdict adds what others said to what it counted itself. Volatile: a window's counts end with it.
+ * near their quota; a decision adds what others said to what it counted itself. Volatile: a window's counts end with it.
  */
 import { windowIndex } from '../../domain/limits/quotas.ts';
 

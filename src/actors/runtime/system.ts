@@ -16,7 +16,7 @@ import type { Ownership } from './ownership.ts';
 import type { AnyProtocol, Tagged, Typed, TypeIn } from './protocol.ts';
 import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './runtime-context.ts';
 import { errorOf } from './turns.ts';
-import { type Wiring, type WiringOptions, wire } from './wiring.ts';
+import { compose, type Wiring, type WiringOptions } from './wiring.ts';
 
 interface ActorSystemOptions extends WiringOptions {
   readonly limits?: Partial<RuntimeLimits>;
@@ -55,7 +55,7 @@ export class RunningSystem implements ActorSystem {
   constructor(options: ActorSystemOptions) {
     this.#options = options;
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
-    this.#wiring = wire(options, limits);
+    this.#wiring = compose(options, limits);
     this.#admission = new Admission(options.journal, this.#wiring, limits);
     this.administration = new Administration(options.journal, this.#wiring, options.callAudit);
     this.#stopRetention = retainAudit({ administration: this.administration, ...options });

@@ -214,7 +214,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
     openGate: OpenGate | undefined,
   ): void {
     const { cell } = prepared;
-    if (cell.gone) this.#replaceHeir(cell);
+    if (cell.gone) this.#evictNewerInstance(cell);
     cell.state = prepared.state;
     cell.seq = prepared.seq;
     cell.tail += prepared.events;
@@ -282,7 +282,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
    * The actor left this node and came back while a turn of its former instance was on the way. That turn counts, so an
    * instance that was loaded before it is out of date.
    */
-  #replaceHeir(former: Cell): void {
+  #evictNewerInstance(former: Cell): void {
     const newerInstance = this.#options.passivation.live(former.kind.kind, former.id);
     if (newerInstance !== undefined && newerInstance.seq <= former.seq) this.evict(newerInstance);
   }

@@ -64,7 +64,7 @@ export interface Wiring {
 /** Actors examined in one tick of the event loop when idle ones are removed from memory. */
 const SWEEP_ACTORS = 500;
 
-export function wire(options: WiringOptions, limits: RuntimeLimits): Wiring {
+export function compose(options: WiringOptions, limits: RuntimeLimits): Wiring {
   const { kinds, journal, schedule, clock, ports, onBug, cluster } = options;
   const versions = checkVersions(kinds, journal);
   const context = contextOf(options, () => commit);

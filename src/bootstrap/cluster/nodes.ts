@@ -80,7 +80,7 @@ async function takeNodes(known: KnownNodes, nodes: readonly NodeRecord[]): Promi
   work.read(nodes);
   known.proof?.read(node.node, nodes);
   // One that has a link to this node is about to join, or has just left.
-  const isNear = (each: NodeRecord) => each.joined || links.hears(each.node);
+  const isNear = (each: NodeRecord) => each.joined || links.isFedBy(each.node);
   const others = nodes.filter((each) => each.node !== node.node && isNear(each));
   const addresses = others.flatMap((each): [number, HostPort][] => {
     const address = parseHostPort(each.address);

@@ -7,7 +7,7 @@ import { Departure } from '../../actors/departure.ts';
 import { type GatewayActors, routedActors } from '../../actors/gateway-actors.ts';
 import { KINDS } from '../../actors/kinds.ts';
 import type { LimitExchange } from '../../actors/limits/limit-exchange.ts';
-import { atOwner, createRoutedSystem, ownerUnavailable, type Place } from '../../actors/routed-system.ts';
+import { atOwner, createRoutedSystem, ownerUnavailable, type Routing } from '../../actors/routed-system.ts';
 import type { DiskJournal } from '../../actors/runtime/journal/lmdb.ts';
 import { NotOwner } from '../../actors/runtime/not-owner.ts';
 import { type ClusterNode, createClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
@@ -332,12 +332,12 @@ function serve(local: RunningSystem, known: KnownNodes, holder: Holder, audit: C
   };
   holder.open();
   const remote = new RemoteActors(links.call);
-  const place = placeOf(known, holder);
-  const routed = createRoutedSystem({ local, remote, place, kinds: KINDS });
+  const routing = routingOf(known, holder);
+  const routed = createRoutedSystem({ local, remote, routing, kinds: KINDS });
   return routedActors(local, routed, () => view.admits && !holder.departure.isAnnounced);
 }
 
-function placeOf({ node, replica }: ClusterNode, { departure }: Holder): Place {
+function routingOf({ node, replica }: ClusterNode, { departure }: Holder): Routing {
   return {
     node: node.node,
     departure,
@@ -355,7 +355,7 @@ function openAdminNodes(work: NodeWork, known: KnownNodes, holder: Holder): Admi
   holder.verbs = { ...holder.verbs, ...nodeVerbs(work, owns) };
   const nodeLinks = createNodeLinks({
     name,
-    place: placeOf(known, holder),
+    routing: routingOf(known, holder),
     members: () => replica.members.nodes(),
     nameOf: (node) => watch.nameOf(node),
     report: () => reportOf(known),
@@ -366,7 +366,7 @@ function openAdminNodes(work: NodeWork, known: KnownNodes, holder: Holder): Admi
 
 function openWebhookOwners(work: WebhookOwnerWork, known: KnownNodes, holder: Holder): AtDeliverer {
   const { view, links } = known;
-  const place = placeOf(known, holder);
+  const routing = routingOf(known, holder);
   const admit = (appId: string) => {
     if (!view.owns(app.kind, appId)) throw new NotOwner();
     if (!view.admits) throw ownerUnavailable();
@@ -380,7 +380,7 @@ function openWebhookOwners(work: WebhookOwnerWork, known: KnownNodes, holder: Ho
   ): Promise<Result> => {
     const there = (node: number) => links.call(node, verb, appId, ...args);
     // The node there runs the same program: it has checked what it was given, and sends what `here` gives.
-    return (await atOwner(place, app.kind, appId, { here, there, waits: true })) as Result;
+    return (await atOwner(routing, app.kind, appId, { here, there, waits: true })) as Result;
   };
 }
 

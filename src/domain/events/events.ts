@@ -22,7 +22,7 @@ export interface StoredEvent {
    * JSON of `{module, tick, type, data}` as it is sent: the bytes of `data` are those that the module sent. A module
    * that prints its JSON in several lines has line breaks in here.
    */
-  readonly wire: string;
+  readonly jsonText: string;
   readonly acceptedMs: number;
 }
 

@@ -90,13 +90,13 @@ function readEvent(
     appId: data.id('appId'),
     currency: shortText(data.value('currency')),
     netType: netType ?? byteOf(data.value('netType')),
-    wire: wireOf(module, tick, type, raw),
+    jsonText: jsonTextOf(module, tick, type, raw),
     identity: identity.subarray(0, 16).toString('base64url'),
   };
 }
 
 /** The form of spec 2.6: the tick a string, routing fields omitted, `data` unchanged. */
-export function wireOf(module: string, tick: string, type: string, data: string): string {
+export function jsonTextOf(module: string, tick: string, type: string, data: string): string {
   return `{"module":${JSON.stringify(module)},"tick":"${tick}","type":${JSON.stringify(type)},"data":${data}}`;
 }
 

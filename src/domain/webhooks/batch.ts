@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import type { StoredEvent } from '../events/events.ts';
 import { BATCH_BYTES_MAX } from './types.ts';
 
-type Sent = Pick<StoredEvent, 'wire'>;
+type Sent = Pick<StoredEvent, 'jsonText'>;
 
 /** Brackets of the array, and the comma before each further event. */
 const BRACKETS_BYTES = 2;
@@ -14,9 +14,9 @@ const BRACKETS_BYTES = 2;
 /** Counts the events, from the first, that make one delivery: at most `eventsMax` or 256 KB, but at least one. */
 export function batchLength(events: readonly Sent[], eventsMax: number): number {
   let sizeBytes = BRACKETS_BYTES;
-  for (const [index, { wire }] of events.entries()) {
+  for (const [index, { jsonText }] of events.entries()) {
     if (index >= Math.max(1, eventsMax)) return index;
-    sizeBytes += Buffer.byteLength(wire) + (index === 0 ? 0 : 1);
+    sizeBytes += Buffer.byteLength(jsonText) + (index === 0 ? 0 : 1);
     if (index > 0 && sizeBytes > BATCH_BYTES_MAX) return index;
   }
   return events.length;
@@ -25,7 +25,7 @@ export function batchLength(events: readonly Sent[], eventsMax: number): number 
 export function bodyOf(events: readonly Sent[]): string {
   const [first] = events;
   if (first === undefined) throw new RangeError('a delivery has at least one event');
-  return events.length === 1 ? first.wire : `[${events.map(({ wire }) => wire).join(',')}]`;
+  return events.length === 1 ? first.jsonText : `[${events.map(({ jsonText }) => jsonText).join(',')}]`;
 }
 
 /**

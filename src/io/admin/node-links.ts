@@ -1,12 +1,12 @@
 /** The other nodes by name, for what the admin panel asks of them. */
-import { atOwner, type Place, type RemoteReply } from '../../actors/routed-system.ts';
+import { atOwner, type RemoteReply, type Routing } from '../../actors/routed-system.ts';
 import type { NodeReport } from '../cluster/node-report.ts';
 import type { NodeLinks } from './nodes.ts';
 
 interface NodeLinksOptions {
   /** Name of this node. */
   readonly name: string;
-  readonly place: Place;
+  readonly routing: Routing;
   /** Numbers of the nodes that are in. */
   readonly members: () => Iterable<number>;
   readonly nameOf: (node: number) => string;
@@ -15,9 +15,9 @@ interface NodeLinksOptions {
 }
 
 export function createNodeLinks(options: NodeLinksOptions): NodeLinks {
-  const { name, place, members, nameOf, report, call } = options;
+  const { name, routing, members, nameOf, report, call } = options;
   const byName = () => {
-    const others = [...members()].filter((node) => node !== place.node);
+    const others = [...members()].filter((node) => node !== routing.node);
     return new Map(others.map((node) => [nameOf(node), node]));
   };
   return {
@@ -31,6 +31,6 @@ export function createNodeLinks(options: NodeLinksOptions): NodeLinks {
       return reply.value;
     },
     atOwner: (kind, id, here, verb) =>
-      atOwner(place, kind, id, { here, there: (node) => call(node, verb, kind, id), waits: true }),
+      atOwner(routing, kind, id, { here, there: (node) => call(node, verb, kind, id), waits: true }),
   };
 }

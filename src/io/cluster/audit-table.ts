@@ -88,7 +88,7 @@ interface AuditTableOptions {
 }
 
 /** A batch under its number, as it is tried until the database has it. */
-interface Place {
+interface SealedBatch {
   readonly node: number;
   readonly seq: number;
   readonly body: Buffer;
@@ -100,7 +100,7 @@ export class AuditTable implements CallTable {
   /** A page does not delay what is awaited. */
   readonly #writes: Database;
   readonly #reads: Database;
-  readonly #places = new WeakMap<CallBatch, Place>();
+  readonly #sealed = new WeakMap<CallBatch, SealedBatch>();
   /** Newest number of this process. */
   #newest: number | undefined;
 
@@ -120,27 +120,27 @@ export class AuditTable implements CallTable {
     const { ring, records } = batch;
     const [fromMs, toMs] = [Math.floor(records[0]?.timeMs ?? 0), Math.ceil(records.at(-1)?.timeMs ?? 0)];
     for (;;) {
-      const { node, seq, body } = this.#places.get(batch) ?? (await this.#place(batch));
+      const { node, seq, body } = this.#sealed.get(batch) ?? (await this.#seal(batch));
       const values = [node, seq, ring, fromMs, toMs, records.length, body];
       if ((await this.#writes.run(INSERT, values)).rows.length > 0) return;
       const stored = (await this.#writes.run(BODY, [node, seq])).rows[0]?.['body'];
       // The answer of an earlier attempt was lost.
       if (stored !== undefined && body.equals(stored as Buffer)) return;
       // A process that had this node's number before took the number of the batch.
-      this.#places.delete(batch);
+      this.#sealed.delete(batch);
       this.#newest = undefined;
     }
   }
 
-  async #place(batch: CallBatch): Promise<Place> {
+  async #seal(batch: CallBatch): Promise<SealedBatch> {
     const text = await compress(encode(batch.records));
     const node = this.#node();
     this.#newest ??= Number((await this.#writes.run(NEWEST, [node])).rows[0]?.['seq']);
     this.#newest += 1;
     const seq = this.#newest;
-    const place = { node, seq, body: this.#sealer.seal(text, placeOf(node, seq)) };
-    this.#places.set(batch, place);
-    return place;
+    const sealed = { node, seq, body: this.#sealer.seal(text, associatedOf(node, seq)) };
+    this.#sealed.set(batch, sealed);
+    return sealed;
   }
 
   /** Records of some rings before a key, or the newest ones, the newest first. A batch that cannot be read is one. */
@@ -171,7 +171,7 @@ export class AuditTable implements CallTable {
     const [node, batch] = [Number(row['node']), Number(row['seq'])];
     const ring = row['ring'] as AuditRing;
     try {
-      const text = this.#sealer.open(row['body'] as Buffer, placeOf(node, batch));
+      const text = this.#sealer.open(row['body'] as Buffer, associatedOf(node, batch));
       const bytes = await inflate(text, { maxOutputLength: BATCH_BYTES_MAX });
       return decode(bytes).map((call, index) => ({ ...call, node, seq: batch * PLACES + index, ring }));
     } catch (error) {
@@ -191,7 +191,7 @@ export class AuditTable implements CallTable {
   }
 }
 
-const placeOf = (node: number, seq: number) => Buffer.from(`${node}/${seq}`);
+const associatedOf = (node: number, seq: number) => Buffer.from(`${node}/${seq}`);
 
 function compare(a: CallKey, b: CallKey): number {
   return a.timeMs - b.timeMs || a.node - b.node || a.seq - b.seq;

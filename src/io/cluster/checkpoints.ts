@@ -114,7 +114,7 @@ export class Checkpoints {
           level: DEFLATE_LEVEL,
           chunkSize: PART_BYTES,
         });
-        const body = sealer.seal(text, placeOf(position, part, parts, sha256));
+        const body = sealer.seal(text, associatedOf(position, part, parts, sha256));
         const values = [position, part, parts, sha256, body, sample?.position, sample?.digest];
         await this.#database.run(INSERT, values);
       }
@@ -169,7 +169,11 @@ export class Checkpoints {
         if (Number(row['part']) !== next)
           throw new ClusterUnusable(`part ${next} of the checkpoint ${position} is gone`);
         expected = row['sha256'] as Buffer;
-        const text = await openPart(sealer, bytesOf(row['body']), placeOf(position, next, parts, expected));
+        const text = await openPart(
+          sealer,
+          bytesOf(row['body']),
+          associatedOf(position, next, parts, expected),
+        );
         if (text === undefined)
           throw new ClusterUnusable(
             `part ${next} of the checkpoint ${position} was changed, or is sealed with a secret that Cluster.secret does not list`,
@@ -202,7 +206,7 @@ export class Checkpoints {
   }
 }
 
-function placeOf(position: number, part: number, parts: number, sha256: Uint8Array): Buffer {
+function associatedOf(position: number, part: number, parts: number, sha256: Uint8Array): Buffer {
   return Buffer.from(`${position}/${part}/${parts}/${Buffer.from(sha256).toString('hex')}`);
 }
 

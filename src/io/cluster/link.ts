@@ -52,7 +52,7 @@ export class Link {
   #writingBytes = 0;
   #queuedFrames = 0;
   #isPaused = false;
-  #hasHeard = false;
+  #hasReceived = false;
   #silentBeats = 0;
   #cancelBeat: (() => void) | undefined;
 
@@ -142,7 +142,7 @@ export class Link {
   }
 
   #receive(chunk: Buffer): void {
-    this.#hasHeard = true;
+    this.#hasReceived = true;
     if (this.#closed !== undefined) return;
     try {
       this.#reader.read(chunk, (frame) => this.#take(frame));
@@ -225,9 +225,9 @@ export class Link {
 
   #beatLater(): void {
     this.#cancelBeat = this.#schedule.timer(BEAT_MS, () => {
-      if (this.#hasHeard || this.#isPaused) this.#silentBeats = 0;
+      if (this.#hasReceived || this.#isPaused) this.#silentBeats = 0;
       else this.#silentBeats += 1;
-      this.#hasHeard = false;
+      this.#hasReceived = false;
       if (this.#silentBeats >= SILENT_BEATS_MAX) {
         this.close('silent');
         return;

@@ -101,7 +101,7 @@ export class PeerLinks implements Peers {
     return { outgoing, incoming: this.#acceptor.nodes };
   }
 
-  hears(node: number): boolean {
+  isFedBy(node: number): boolean {
     return this.#acceptor.has(node);
   }
 
@@ -109,7 +109,7 @@ export class PeerLinks implements Peers {
   linkedWith(nodes: Iterable<number>, longestMs: number): Promise<void> {
     const wanted = [...nodes];
     const isLinked = (node: number) =>
-      this.hears(node) && this.#outgoing.get(node)?.dialer.link !== undefined;
+      this.isFedBy(node) && this.#outgoing.get(node)?.dialer.link !== undefined;
     return new Promise((resolve) => {
       const end = () => {
         this.#waiting.delete(check);

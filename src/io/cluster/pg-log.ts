@@ -205,7 +205,7 @@ export class PgLog implements SharedLog {
     more: readonly unknown[] = [],
   ): Promise<readonly DatabaseRow[]> {
     const { node, incarnation, nodeSeq, body } = write;
-    const sealed = this.#sealer.seal(body, placeOf(write));
+    const sealed = this.#sealer.seal(body, associatedOf(write));
     try {
       const values = [node, incarnation, nodeSeq, sealed, ...more];
       return confirmed(await database.run(statement, values)).rows;
@@ -279,7 +279,7 @@ export class PgLog implements SharedLog {
     const name = rowNameOf(row);
     const position = Number(row['pos']);
     try {
-      const body = this.#sealer.open(bytesOf(row['body']), placeOf(name));
+      const body = this.#sealer.open(bytesOf(row['body']), associatedOf(name));
       return { ...name, position, body };
     } catch (error) {
       if (!(error instanceof SealUnopened)) throw error;
@@ -347,7 +347,7 @@ function positionOf([row]: readonly DatabaseRow[]): number | undefined {
 }
 
 /** Returns the place that the seal of a row is bound to. */
-function placeOf({ node, incarnation, nodeSeq }: RowName): Buffer {
+function associatedOf({ node, incarnation, nodeSeq }: RowName): Buffer {
   return Buffer.from(`${node}.${incarnation}.${nodeSeq}`);
 }
 

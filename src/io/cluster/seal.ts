@@ -37,32 +37,32 @@ export class Sealer {
     this.#count = 0;
   }
 
-  /** `place` is authenticated, so that one sealed row cannot replace another. */
-  seal(text: Uint8Array, place: Uint8Array): Buffer {
+  /** `associated` is authenticated, so that one sealed row cannot replace another. */
+  seal(text: Uint8Array, associated: Uint8Array): Buffer {
     const [key] = this.#keysOf(this.#salt);
     if (key === undefined) throw new RangeError('a sealer needs a secret');
     this.#count += 1;
     const nonce = Buffer.alloc(NONCE_BYTES);
     nonce.writeUIntBE(this.#count, NONCE_BYTES - COUNTER_BYTES, COUNTER_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(place);
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(associated);
     return Buffer.concat([this.#salt, nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
   }
 
   /** Throws `SealUnopened`. */
-  open(sealed: Uint8Array, place: Uint8Array): Buffer {
+  open(sealed: Uint8Array, associated: Uint8Array): Buffer {
     if (sealed.length >= SALT_BYTES + NONCE_BYTES + TAG_BYTES)
       for (const key of this.#keysOf(sealed.subarray(0, SALT_BYTES))) {
-        const text = unsealWith(key, sealed, place);
+        const text = unsealWith(key, sealed, associated);
         if (text !== undefined) return text;
       }
     throw new SealUnopened('Cluster.secret does not open it');
   }
 
   /** True if the first secret opens it. Throws `SealUnopened` when none does. */
-  isSealedWithFirst(sealed: Uint8Array, place: Uint8Array): boolean {
-    this.open(sealed, place);
+  isSealedWithFirst(sealed: Uint8Array, associated: Uint8Array): boolean {
+    this.open(sealed, associated);
     const [first] = this.#keysOf(sealed.subarray(0, SALT_BYTES));
-    return first !== undefined && unsealWith(first, sealed, place) !== undefined;
+    return first !== undefined && unsealWith(first, sealed, associated) !== undefined;
   }
 
   #keysOf(salt: Uint8Array): readonly Buffer[] {
@@ -79,11 +79,11 @@ export class Sealer {
   }
 }
 
-function unsealWith(key: Buffer, sealed: Uint8Array, place: Uint8Array): Buffer | undefined {
+function unsealWith(key: Buffer, sealed: Uint8Array, associated: Uint8Array): Buffer | undefined {
   const nonce = sealed.subarray(SALT_BYTES, SALT_BYTES + NONCE_BYTES);
   const end = sealed.length - TAG_BYTES;
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
-  decipher.setAAD(place).setAuthTag(sealed.subarray(end));
+  decipher.setAAD(associated).setAuthTag(sealed.subarray(end));
   try {
     const text = decipher.update(sealed.subarray(SALT_BYTES + NONCE_BYTES, end));
     return Buffer.concat([text, decipher.final()]);

@@ -10,7 +10,7 @@ export interface QueuedRelay {
   /** Its body is complete, or it has none. */
   readonly isWhole: boolean;
   /** Belongs to the queue. */
-  place: QueuePlace | undefined;
+  entry: QueueEntry | undefined;
   /** Called on admission: its body may be read. Calls `RelayQueue.ready` when enough of it is buffered. */
   gather(): void;
   /** A connection is assigned. */
@@ -26,11 +26,11 @@ interface RelayQueueBounds {
   readonly connections: SharedBound;
 }
 
-/** The place of a call, from `enter` to `leave`. */
-export interface QueuePlace {
+/** The entry of a call, from `enter` to `leave`. */
+export interface QueueEntry {
   /**
    * Undefined after `leave`. V8 chains the copies of a Set that grows and shrinks, and an old copy keeps its entries until a
-   * full garbage collection. So the lists hold places, which let go of their calls.
+   * full garbage collection. So the lists hold entries, which drop their calls.
    */
   member: QueuedRelay | undefined;
   /** A lease of `waiting` until admission, then of `calls`. */
@@ -42,9 +42,9 @@ export interface QueuePlace {
 export class RelayQueue {
   readonly #bounds: RelayQueueBounds;
   /** Places in order of arrival, as in `#whole` and `#partial`. */
-  readonly #waiting = new Set<QueuePlace>();
-  readonly #whole = new Set<QueuePlace>();
-  readonly #partial = new Set<QueuePlace>();
+  readonly #waiting = new Set<QueueEntry>();
+  readonly #whole = new Set<QueueEntry>();
+  readonly #partial = new Set<QueueEntry>();
   /** Lists in the order in which they take connections. */
   readonly #ready = [this.#whole, this.#partial];
 
@@ -58,64 +58,64 @@ export class RelayQueue {
     const admitted = calls.takeIfFree(member.holder);
     const lease = admitted ?? waiting.take(member.holder);
     if (!(lease instanceof Lease)) return lease;
-    member.place = { member, lease, isAdmitted: admitted !== undefined, connection: undefined };
-    if (admitted === undefined) this.#waiting.add(member.place);
+    member.entry = { member, lease, isAdmitted: admitted !== undefined, connection: undefined };
+    if (admitted === undefined) this.#waiting.add(member.entry);
     else member.gather();
     return undefined;
   }
 
   /** Enough of the body is buffered for a connection. */
   ready(member: QueuedRelay): void {
-    const { place, isWhole } = member;
-    if (place === undefined) return;
+    const { entry, isWhole } = member;
+    if (entry === undefined) return;
     // While no call waits, there is no order to keep.
-    if (this.#whole.size + this.#partial.size === 0 && this.#connect(place)) return;
-    (isWhole ? this.#whole : this.#partial).add(place);
+    if (this.#whole.size + this.#partial.size === 0 && this.#connect(entry)) return;
+    (isWhole ? this.#whole : this.#partial).add(entry);
     this.#assign();
   }
 
   /** Removes the call in any phase. */
   leave(member: QueuedRelay): void {
-    const { place } = member;
-    if (place === undefined) return;
-    member.place = undefined;
-    place.member = undefined;
-    if (place.connection === undefined) {
-      this.#waiting.delete(place);
-      for (const queue of this.#ready) queue.delete(place);
+    const { entry } = member;
+    if (entry === undefined) return;
+    member.entry = undefined;
+    entry.member = undefined;
+    if (entry.connection === undefined) {
+      this.#waiting.delete(entry);
+      for (const queue of this.#ready) queue.delete(entry);
     }
-    place.lease.release();
-    place.connection?.release();
-    if (place.isAdmitted) this.#admit();
+    entry.lease.release();
+    entry.connection?.release();
+    if (entry.isAdmitted) this.#admit();
     this.#assign();
   }
 
   /** Admits queued calls in order, skipping callers whose share is exhausted. */
   #admit(): void {
-    for (const place of this.#waiting) {
-      const { member } = place;
+    for (const entry of this.#waiting) {
+      const { member } = entry;
       const lease = member && this.#bounds.calls.takeIfFree(member.holder);
       if (member === undefined || lease === undefined) continue;
-      this.#waiting.delete(place);
-      place.lease.release();
-      place.lease = lease;
-      place.isAdmitted = true;
+      this.#waiting.delete(entry);
+      entry.lease.release();
+      entry.lease = lease;
+      entry.isAdmitted = true;
       member.gather();
     }
   }
 
   #assign(): void {
     for (const queue of this.#ready)
-      if (queue.size > 0) for (const place of queue) this.#connect(place, queue);
+      if (queue.size > 0) for (const entry of queue) this.#connect(entry, queue);
   }
 
   /** False: the caller's share of the connections is exhausted. */
-  #connect(place: QueuePlace, queue?: Set<QueuePlace>): boolean {
-    const { member } = place;
+  #connect(entry: QueueEntry, queue?: Set<QueueEntry>): boolean {
+    const { member } = entry;
     const lease = member && this.#bounds.connections.takeIfFree(member.holder);
     if (member === undefined || lease === undefined) return false;
-    queue?.delete(place);
-    place.connection = lease;
+    queue?.delete(entry);
+    entry.connection = lease;
     member.go();
     return true;
   }

@@ -10,7 +10,7 @@ import { answerFault, contentTypeOf } from './attempt.ts';
 import { type CallResult, callResultOf, PROBE_MS } from './breaker.ts';
 import type { Connection, ConnectionRequest } from './connection.ts';
 import type { ConnectionPool } from './connection-pool.ts';
-import type { QueuedRelay, QueuePlace, RelayQueue } from './relay-queue.ts';
+import type { QueuedRelay, QueueEntry, RelayQueue } from './relay-queue.ts';
 import { RequestBody } from './request-body.ts';
 import type { ResponseHead } from './response-head.ts';
 import type { ModuleError } from './types.ts';
@@ -87,7 +87,7 @@ export class Relay implements RelayFlow, ConnectionRequest, QueuedRelay {
   readonly encoding = 'latin1';
   readonly toHead: boolean;
   readonly body: RequestBody | undefined;
-  place: QueuePlace | undefined;
+  entry: QueueEntry | undefined;
   readonly #options: RelayOptions;
   readonly #timer: NodeJS.Timeout;
   #probeTimer: NodeJS.Timeout | undefined;

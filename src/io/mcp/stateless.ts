@@ -53,7 +53,7 @@ interface Members {
   readonly calls: string;
   readonly reads: string;
   /** Members of a result that asks the client for something. */
-  readonly asking: string;
+  readonly inputRequired: string;
   readonly publicLists: string;
   readonly privateLists: string;
 }
@@ -123,9 +123,9 @@ export class StatelessMessages {
     const { name, arguments: values } = request.params;
     if (request.method === 'tools/call')
       requireHeaderParams(this.#dispatcher.headerParamsOf(name), values, context);
-    const { calls, reads, asking } = this.#membersOf(context);
+    const { calls, reads, inputRequired } = this.#membersOf(context);
     const members = request.method === 'resources/read' ? reads : calls;
-    return this.#dispatcher.call(request, context, authentication, { progress, members, asking });
+    return this.#dispatcher.call(request, context, authentication, { progress, members, inputRequired });
   }
 
   #membersOf(context: RouteContext): Members {
@@ -137,7 +137,7 @@ export class StatelessMessages {
     const calls = `"resultType":"complete",${meta}`;
     const made = {
       calls,
-      asking: `"resultType":"input_required",${meta}`,
+      inputRequired: `"resultType":"input_required",${meta}`,
       reads: `${calls}"ttlMs":0,"cacheScope":"private",`,
       publicLists: `${calls}"ttlMs":${LIST_TTL_MS},"cacheScope":"public",`,
       privateLists: `${calls}"ttlMs":${LIST_TTL_MS},"cacheScope":"private",`,

@@ -33,8 +33,9 @@ export function parseCursor(text: string): { readonly epoch: string; readonly se
 
 /** One event. A line break within `data` (JSON may be formatted on several lines) starts another data line. */
 export function eventFrame(epoch: string, event: StoredEvent): Buffer {
-  const { wire } = event;
-  const data = wire.includes('\n') || wire.includes('\r') ? wire.replace(LINE_BREAK, '\ndata: ') : wire;
+  const { jsonText } = event;
+  const data =
+    jsonText.includes('\n') || jsonText.includes('\r') ? jsonText.replace(LINE_BREAK, '\ndata: ') : jsonText;
   const type = event.type.replace(LINE_BREAK, ' ');
   return Buffer.from(`id: ${epoch}-${event.sequence}\nevent: ${type}\ndata: ${data}\n\n`);
 }

@@ -101,11 +101,11 @@ export class LogScanner {
   /** Caches a new event, which its subscribers read next. */
   remember(event: StoredEvent): void {
     this.#recent.set(event.sequence, event);
-    this.#recentLength += event.wire.length;
-    for (const [sequence, { wire }] of this.#recent) {
+    this.#recentLength += event.jsonText.length;
+    for (const [sequence, { jsonText }] of this.#recent) {
       if (this.#recent.size <= RECENT_EVENTS_MAX && this.#recentLength <= RECENT_LENGTH_MAX) return;
       this.#recent.delete(sequence);
-      this.#recentLength -= wire.length;
+      this.#recentLength -= jsonText.length;
     }
   }
 

@@ -140,9 +140,9 @@ export class ChatState {
     const chat = this.existing(chatId);
     chat.members.delete(memberId);
     for (const [device, id] of chat.devices) if (id === memberId) chat.devices.delete(device);
-    const [heir] = usersOf(chat);
-    if (heir === undefined) this.#delete(chat);
-    else if (chat.ownerId === memberId) chat.ownerId = heir;
+    const [next] = usersOf(chat);
+    if (next === undefined) this.#delete(chat);
+    else if (chat.ownerId === memberId) chat.ownerId = next;
   }
 
   #delete(chat: Chat): void {

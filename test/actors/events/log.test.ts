@@ -83,7 +83,7 @@ t.test('event log: events come out in the order of their ticks once the window i
   t.equal(heard, 2, 'no longer listening');
   const own = log.page(4, 10);
   t.match(own, [{ sequence: 5, module: 'gateway', type: 'webhook.failing', userId: '7' }]);
-  t.same(JSON.parse(own[0]?.wire ?? ''), {
+  t.same(JSON.parse(own[0]?.jsonText ?? ''), {
     module: 'gateway',
     tick: own[0]?.tick,
     type: 'webhook.failing',
@@ -112,7 +112,7 @@ t.test(
     ]);
     await actors.advance(WINDOW_MS + 10);
     t.same(
-      log.page(0, 10).map(({ wire }) => JSON.parse(wire)),
+      log.page(0, 10).map(({ jsonText }) => JSON.parse(jsonText)),
       [JSON.parse(event(1).replace(',"crmId":"7"', ''))],
     );
     t.equal(inbox.counters().waitingBytes, 0);

@@ -6,7 +6,7 @@ import { AskWaiter } from '../../../src/actors/runtime/cell.ts';
 import { messageTo, type Protocol, receiver } from '../../../src/actors/runtime/protocol.ts';
 import { DEFAULT_LIMITS } from '../../../src/actors/runtime/runtime-context.ts';
 import type { BugReport } from '../../../src/actors/runtime/supervision.ts';
-import { wire } from '../../../src/actors/runtime/wiring.ts';
+import { compose } from '../../../src/actors/runtime/wiring.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { ManualClock, seededBytes } from '../../support/actors/actors.ts';
 
@@ -43,7 +43,7 @@ function setUp(t: Test, kind: AnyKind) {
     onFatal: (error: Error) => t.fail(error.message),
     onBug: ({ error }: BugReport) => t.fail(String(error)),
   };
-  return { journal, immediates, ...wire(options, DEFAULT_LIMITS) };
+  return { journal, immediates, ...compose(options, DEFAULT_LIMITS) };
 }
 
 t.test('effects: turns of one actor join one group, each with the state of the turn before', (t) => {

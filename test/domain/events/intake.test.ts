@@ -55,7 +55,7 @@ t.test('event intake: reads what routing needs and forwards the rest in the form
     netType: 3,
   });
   t.equal(
-    event.wire,
+    event.jsonText,
     `{"module":"wallet","tick":"9223372036854775807","type":"TxInWallet","data":${data}}`,
     'no crmId, no subject, the digits as they came',
   );
@@ -75,14 +75,14 @@ t.test('event intake: netType beside crmId counts before that of data, and is no
   t.equal(typed(',"netType":null', '{"netType":3}').netType, 3, 'null: none beside crmId');
   t.equal(typed('').netType, undefined);
   const event = typed(',"netType":2', '{"id":"5","netType":3}');
-  t.equal(event.wire, '{"module":"wallet","tick":"1","type":"TxInWallet","data":{"id":"5","netType":3}}');
+  t.equal(event.jsonText, '{"module":"wallet","tick":"1","type":"TxInWallet","data":{"id":"5","netType":3}}');
   t.equal(event.identity, typed('', '{"id":"5","netType":3}').identity, 'no part of what it is known by');
 });
 
 t.test('event intake: the last of repeated members counts, as for JSON.parse', async (t) => {
   const event = one(`${HEAD},"tick":1,"crmId":"7","data":{"a":1},"crmId":"8","tick":2,"d\\u0061ta":{"a":2}`);
   t.same([event.tick, event.userId], ['2', '8']);
-  t.match(event.wire, /"data":\{"a":2\}\}$/);
+  t.match(event.jsonText, /"data":\{"a":2\}\}$/);
 });
 
 t.test('event intake: refuses with the event and the field', async (t) => {
@@ -182,7 +182,7 @@ t.test('event intake: data leaves byte for byte, random JSON values', async (t) 
     fc.property(values, blanks, (value, blank) => {
       const data = `{${blank}"value":${blank}${value}${blank}}`;
       const event = one(`${HEAD},"tick":"1","data":${blank}${data}${blank},"crmId":"7"`);
-      return event.wire === `{"module":"wallet","tick":"1","type":"TxInWallet","data":${data}}`;
+      return event.jsonText === `{"module":"wallet","tick":"1","type":"TxInWallet","data":${data}}`;
     }),
     runs(RUNS),
   );
@@ -238,9 +238,9 @@ t.test('event intake: accepted text is the same to JSON.parse, and only refusals
         taken += 1;
         return (
           events.length === parsed.events.length &&
-          events.every(({ module, type, wire, tick }, index) => {
+          events.every(({ module, type, jsonText, tick }, index) => {
             const sent = parsed.events[index] ?? {};
-            const left = JSON.parse(wire) as Record<string, unknown>;
+            const left = JSON.parse(jsonText) as Record<string, unknown>;
             const same =
               JSON.stringify({ module, type, data: left['data'] }) === JSON.stringify(expectedOf(sent));
             return same && tick === String(sent['tick']) && left['tick'] === tick;

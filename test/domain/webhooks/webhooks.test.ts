@@ -128,16 +128,16 @@ t.test('filters: currency codes compare without case', async (t) => {
 
 // covers R88
 t.test('body: one event as it is, several as an array in order, never more than the bounds', async (t) => {
-  const wire = fc.string({ maxLength: 60 }).map((text) => ({ wire: JSON.stringify({ text }) }));
+  const jsonText = fc.string({ maxLength: 60 }).map((text) => ({ jsonText: JSON.stringify({ text }) }));
   fc.assert(
     fc.property(
-      fc.array(wire, { minLength: 1, maxLength: 150 }),
+      fc.array(jsonText, { minLength: 1, maxLength: 150 }),
       fc.integer({ min: 1, max: 120 }),
       (events, max) => {
         const length = batchLength(events, max);
         const body = bodyOf(events.slice(0, length));
         const parsed: unknown = JSON.parse(body);
-        const expected = events.slice(0, length).map((event) => JSON.parse(event.wire));
+        const expected = events.slice(0, length).map((event) => JSON.parse(event.jsonText));
         t.same(length === 1 ? [parsed] : parsed, expected);
         return length === Math.min(max, events.length) && Array.isArray(parsed) === length > 1;
       },
@@ -145,19 +145,19 @@ t.test('body: one event as it is, several as an array in order, never more than 
     runs(),
   );
   t.equal(
-    bodyOf([{ wire: '{"amount":1.50}' }, { wire: '{"amount":1e2}' }]),
+    bodyOf([{ jsonText: '{"amount":1.50}' }, { jsonText: '{"amount":1e2}' }]),
     '[{"amount":1.50},{"amount":1e2}]',
   );
 });
 
 // covers R88
 t.test('body: 256 KB end a batch, in bytes and not characters; one event alone may be longer', async (t) => {
-  const large = { wire: 'é'.repeat(BATCH_BYTES_MAX / 4) };
-  t.equal(Buffer.byteLength(large.wire), BATCH_BYTES_MAX / 2);
+  const large = { jsonText: 'é'.repeat(BATCH_BYTES_MAX / 4) };
+  t.equal(Buffer.byteLength(large.jsonText), BATCH_BYTES_MAX / 2);
   t.equal(batchLength([large, large], 100), 1, 'two halves and the brackets are too much');
-  t.equal(batchLength([{ wire: 'x'.repeat(BATCH_BYTES_MAX / 2 - 3) }, large], 100), 2, 'to the byte');
-  t.equal(batchLength([{ wire: 'x'.repeat(BATCH_BYTES_MAX / 2 - 2) }, large], 100), 1);
-  t.equal(batchLength([{ wire: 'x'.repeat(BATCH_BYTES_MAX * 2) }, large], 100), 1);
+  t.equal(batchLength([{ jsonText: 'x'.repeat(BATCH_BYTES_MAX / 2 - 3) }, large], 100), 2, 'to the byte');
+  t.equal(batchLength([{ jsonText: 'x'.repeat(BATCH_BYTES_MAX / 2 - 2) }, large], 100), 1);
+  t.equal(batchLength([{ jsonText: 'x'.repeat(BATCH_BYTES_MAX * 2) }, large], 100), 1);
   t.equal(batchLength([], 100), 0);
 });
 

@@ -120,7 +120,15 @@ t.test('events: the newest first, page by page, without what they say', async (t
   const all = Array.from({ length: 250 }, (_, index): StoredEvent => {
     const sequence = index + 1;
     const common = { appId: undefined, currency: undefined, netType: undefined, acceptedMs: 0 };
-    return { ...common, sequence, module: 'wallet', tick: '7', type: 'TxInWallet', userId: '9', wire: '{}' };
+    return {
+      ...common,
+      sequence,
+      module: 'wallet',
+      tick: '7',
+      type: 'TxInWallet',
+      userId: '9',
+      jsonText: '{}',
+    };
   });
   const eventLog = {
     newest: 250,

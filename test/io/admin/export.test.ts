@@ -91,7 +91,7 @@ t.test(
       module: 'core',
       tick: '1',
       type: 'Tried',
-      wire: Buffer.alloc(2),
+      jsonText: Buffer.alloc(2),
       acceptedMs: 0,
     };
     const eventLog = { newest: 1, page: () => [{ ...event, userId }] };

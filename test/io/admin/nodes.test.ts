@@ -79,7 +79,7 @@ function openPanel(
   });
   const links = createNodeLinks({
     name,
-    place: {
+    routing: {
       node: node.node,
       departure: new Departure(nodeSchedule),
       ownerOf: (kind, id) => replica.members.ownerOf(kind, id),

@@ -147,10 +147,10 @@ t.test('links: the wait for links ends with the last one in either direction', a
   a.links.follow(new Map([b, c].map(({ node, address }) => [node, address])));
   await a.until(() => a.links.linked.outgoing.length === 2);
   t.equal(isLinked, false, 'the third node has no link to the first');
-  t.equal(a.links.hears(3), false);
+  t.equal(a.links.isFedBy(3), false);
   c.links.follow(new Map([[1, a.address]]));
   await linked;
-  t.ok(a.links.hears(2) && a.links.hears(3));
+  t.ok(a.links.isFedBy(2) && a.links.isFedBy(3));
 });
 
 t.test('links: the wait for links to a node that is not there ends with its time', async (t) => {

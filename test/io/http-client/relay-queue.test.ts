@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import type { Holder } from '../../../src/domain/limits/holders.ts';
 import type { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
-import { type QueuedRelay, type QueuePlace, RelayQueue } from '../../../src/io/http-client/relay-queue.ts';
+import { type QueuedRelay, type QueueEntry, RelayQueue } from '../../../src/io/http-client/relay-queue.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
 import { runs } from '../../support/depth.ts';
 
@@ -13,7 +13,7 @@ class Call implements QueuedRelay {
   readonly holder: Holder;
   readonly name: string;
   isWhole: boolean;
-  place: QueuePlace | undefined;
+  entry: QueueEntry | undefined;
   state: 'new' | 'gathering' | 'running' | 'over' = 'new';
   readonly #line: RelayQueue;
   /** Its body is here at once. */
@@ -93,14 +93,14 @@ t.test('relay queue: whole calls go before those of which a part is here', async
 t.test('relay queue: what it keeps of a call that left does not lead to the call', async (t) => {
   const { enter } = start({ ...MAXIMA, relayedConnections: 1 });
   const calls = [enter('a', '192.0.2.1').call, enter('b', '192.0.2.2').call];
-  const places = calls.map(({ place }) => place);
+  const entries = calls.map(({ entry }) => entry);
   for (const call of calls) call.end();
   t.same(
-    places.map((place) => place?.member),
+    entries.map((entry) => entry?.member),
     [undefined, undefined],
   );
   t.same(
-    calls.map(({ place }) => place),
+    calls.map(({ entry }) => entry),
     [undefined, undefined],
   );
 });

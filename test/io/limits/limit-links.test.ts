@@ -229,7 +229,7 @@ t.test('limits over nodes: keys beyond the bound count at their node and are cou
     address.others(`10.${key}`, WINDOW);
     address.note(`10.${key}`, WINDOW, 9, 10);
   }
-  t.same(exchange.figures, { keys: SHARED_KEYS_MAX, leftOut: 5 });
+  t.same(exchange.counters, { keys: SHARED_KEYS_MAX, leftOut: 5 });
   address.note('10.0', WINDOW, 1, 10);
   const { session } = exchange.counts;
   session.others('1', WINDOW);
@@ -242,7 +242,7 @@ t.test('limits over nodes: keys beyond the bound count at their node and are cou
   t.same(exchange.report().counts, []);
   const taker = alone();
   for (let process = 0; process < 9; process += 1) taker.take(2, `2 ${process}`, first, START_MS);
-  t.equal(taker.figures.leftOut, SHARED_KEYS_MAX, 'counts of others are bounded too');
+  t.equal(taker.counters.leftOut, SHARED_KEYS_MAX, 'counts of others are bounded too');
   t.equal(taker.counts.address.others('10.7', WINDOW), 8 * 9);
 });
 

@@ -136,7 +136,7 @@ t.test('POST events: reserved names in data pass like any other', async (t) => {
   const { inbox, push } = await startIntake(t);
   const text = `{"module":"wallet","tick":1,"type":"x","data":{"__proto__":{"a":1.10},"constructor":2}}`;
   t.match(await push(WALLET_KEY, batch(text)), { status: 200 });
-  t.match(inbox.taken[0]?.wire, '"data":{"__proto__":{"a":1.10},"constructor":2}}');
+  t.match(inbox.taken[0]?.jsonText, '"data":{"__proto__":{"a":1.10},"constructor":2}}');
 });
 
 interface Poll {

@@ -146,19 +146,19 @@ class Gateway {
       }
       const due = this.dueAfter(userId, client.place);
       if (due !== at) throw new Error(`${userId} at ${client.place}: got ${at}, ${due} was due`);
-      const { wire } = this.history[at - 1] ?? { wire: '' };
-      if (event.data !== wire) throw new Error(`other bytes of ${at}`);
+      const { jsonText } = this.history[at - 1] ?? { jsonText: '' };
+      if (event.data !== jsonText) throw new Error(`other bytes of ${at}`);
       client.place = at;
     }
     client.lastEventId = lastEventId;
   }
 
   /** Everything that was ever appended, retention or not. */
-  readonly history: { userId: string | undefined; wire: string }[] = [];
+  readonly history: { userId: string | undefined; jsonText: string }[] = [];
 
   append(userId: string | undefined, padding: number, quiet: boolean): void {
-    const { wire } = this.log.add(userId, JSON.stringify({ text: 'x'.repeat(padding) }));
-    this.history.push({ userId, wire });
+    const { jsonText } = this.log.add(userId, JSON.stringify({ text: 'x'.repeat(padding) }));
+    this.history.push({ userId, jsonText });
     if (!quiet) this.log.tell();
   }
 

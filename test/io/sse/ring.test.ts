@@ -8,8 +8,8 @@ const ROOM_BYTES = 64 * 1024;
 
 function eventOf(sequence: number, dataBytes: number): StoredEvent {
   const facts = { sequence, module: 'core', tick: String(sequence), type: 'Noted', userId: String(sequence) };
-  const wire = JSON.stringify({ data: 'x'.repeat(dataBytes) });
-  return { ...facts, appId: undefined, currency: undefined, netType: undefined, wire, acceptedMs: 0 };
+  const jsonText = JSON.stringify({ data: 'x'.repeat(dataBytes) });
+  return { ...facts, appId: undefined, currency: undefined, netType: undefined, jsonText, acceptedMs: 0 };
 }
 
 /** The frame of an event as the ring holds it: one that is due alone is not copied. */

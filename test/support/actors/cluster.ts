@@ -59,7 +59,7 @@ export class TestCluster {
         return {
           push: (row) => each((to) => to.onPush(row)),
           applied: (applied) => each((to) => to.onApplied(parts.node.node, applied)),
-          hears: () => !this.members.some(({ isUnlinked }) => isUnlinked),
+          isFedBy: () => !this.members.some(({ isUnlinked }) => isUnlinked),
         };
       },
       schedule,

@@ -151,7 +151,7 @@ export class SimulatedCluster<App extends Application> {
             const { node } = process.app.node;
             this.#send(process, (to) => to.onApplied(node, position));
           },
-          hears: (node) =>
+          isFedBy: (node) =>
             !process.isUnlinked &&
             this.processes.some((each) => each.app.node.node === node && !each.isUnlinked),
         };

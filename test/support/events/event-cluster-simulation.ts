@@ -107,7 +107,7 @@ class EventHistory {
       broken: (promise) => {
         this.#broken ??= promise;
       },
-      onEvent: (sequence, wire, node) => this.#see(sequence, wire, node),
+      onEvent: (sequence, jsonText, node) => this.#see(sequence, jsonText, node),
       waitsForNothing: options.fault === 'a position that is not waited for',
     });
     this.#faults = new ClusterFaults({
@@ -233,18 +233,18 @@ class EventHistory {
         reader.process = this.#pick(processes);
       const log = reader.process?.paused === undefined ? reader.process?.app.events?.log : undefined;
       if (log === undefined || log.newest <= reader.cursor) continue;
-      for (const { sequence, wire } of log.page(reader.cursor, PAGE)) {
+      for (const { sequence, jsonText } of log.page(reader.cursor, PAGE)) {
         if (sequence !== reader.cursor + 1)
           this.#broken ??= `${sequence} follows ${reader.cursor} of a reader`;
         reader.cursor = sequence;
-        this.#see(sequence, wire, reader.process?.name);
+        this.#see(sequence, jsonText, reader.process?.name);
       }
     }
   }
 
-  #see(sequence: number, wire: string, name: string | undefined): void {
-    this.#order[sequence] ??= wire;
-    if (this.#order[sequence] !== wire) this.#broken ??= `${name} has another event under ${sequence}`;
+  #see(sequence: number, jsonText: string, name: string | undefined): void {
+    this.#order[sequence] ??= jsonText;
+    if (this.#order[sequence] !== jsonText) this.#broken ??= `${name} has another event under ${sequence}`;
   }
 
   #restart(name: string, isKept: boolean): void {
@@ -319,7 +319,7 @@ class EventHistory {
       const page = log?.page(0, PAGE) ?? [];
       if (page.length !== log?.newest)
         this.#broken ??= `${name} has ${page.length} events up to ${log?.newest}`;
-      for (const { sequence, wire } of page) this.#see(sequence, wire, name);
+      for (const { sequence, jsonText } of page) this.#see(sequence, jsonText, name);
       const identities = app.cluster.journal.events.page(0, PAGE).flatMap(({ row }) => row?.[9] ?? []);
       const present = new Set(identities);
       if (present.size !== identities.length) this.#broken ??= `${name} has an event twice`;

@@ -219,10 +219,11 @@ class EventSimulation {
       if (!this.#trims && !there.has(identity)) return `${identity} was acknowledged and is lost`;
     }
     const bySequence = new Map(log.map(({ sequence, row }) => [sequence, row[7]]));
-    for (const { sequence, wire } of this.#seen) {
+    for (const { sequence, jsonText } of this.#seen) {
       const present = bySequence.get(sequence);
       if (present === undefined && !this.#trims) return `place ${sequence} was seen and is empty`;
-      if (present !== undefined && present !== wire) return `place ${sequence} was seen with another event`;
+      if (present !== undefined && present !== jsonText)
+        return `place ${sequence} was seen with another event`;
     }
     return undefined;
   }
@@ -232,11 +233,11 @@ class EventSimulation {
     if (faults !== undefined) return faults;
     if (this.#journal.events.waiting(0, 1).length > 0) return 'an event waits for ever';
     if (this.#trims) return this.#missed < 0 ? 'more was missed than there was' : undefined;
-    const delivered = this.#seen.filter(({ module }) => module !== 'gateway').map(({ wire }) => wire);
+    const delivered = this.#seen.filter(({ module }) => module !== 'gateway').map(({ jsonText }) => jsonText);
     if (new Set(delivered).size !== delivered.length) return 'the reader saw an event twice';
-    const wires = new Set(delivered);
+    const jsonTexts = new Set(delivered);
     const unseen = [...this.#acknowledged].filter(
-      (identity) => !wires.has(this.#sent.get(identity)?.wire ?? ''),
+      (identity) => !jsonTexts.has(this.#sent.get(identity)?.jsonText ?? ''),
     );
     return unseen.length > 0 ? `the reader never saw ${unseen.join(' ')}` : undefined;
   }

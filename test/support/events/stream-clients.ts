@@ -42,7 +42,7 @@ interface StreamClientsOptions {
   readonly nowMs: () => number;
   readonly broken: (promise: string) => void;
   /** The event that a client got under a number. */
-  readonly onEvent: (sequence: number, wire: string, node: string) => void;
+  readonly onEvent: (sequence: number, jsonText: string, node: string) => void;
   /** A planted fault: a node does not wait for positions that it has not applied. */
   readonly waitsForNothing?: boolean;
 }
@@ -168,12 +168,12 @@ export class StreamClients {
     if (socket.closed || isGone) this.#leave(client, isGone ? RETRY_MS : reader.retryMs);
   }
 
-  #take(client: Client, sequence: number, wire: string, node: string): void {
+  #take(client: Client, sequence: number, jsonText: string, node: string): void {
     const last = client.received.at(-1) ?? client.from ?? 0;
     if (sequence <= last)
       this.#options.broken(`${client.sessionId} got ${sequence} after ${last} at ${node}`);
     client.received.push(sequence);
-    this.#options.onEvent(sequence, wire, node);
+    this.#options.onEvent(sequence, jsonText, node);
   }
 
   #leave(client: Client, retryMs: number): void {

@@ -84,7 +84,7 @@ export class MemoryLog implements EventLog {
   add(userId: string | undefined, data = '{}', type = 'TxInWallet'): StoredEvent {
     this.newest += 1;
     if (this.oldest === 0) this.oldest = this.newest;
-    const wire = `{"module":"wallet","tick":"${this.newest}","type":${JSON.stringify(type)},"data":${data}}`;
+    const jsonText = `{"module":"wallet","tick":"${this.newest}","type":${JSON.stringify(type)},"data":${data}}`;
     const event: StoredEvent = {
       sequence: this.newest,
       module: 'wallet',
@@ -94,7 +94,7 @@ export class MemoryLog implements EventLog {
       appId: undefined,
       currency: undefined,
       netType: undefined,
-      wire,
+      jsonText,
       acceptedMs: 0,
     };
     this.rows.push(event);

@@ -240,7 +240,7 @@ class WebhookHistory {
     for (const [appId, { numbers }] of this.#receivers) {
       const wanted = events
         .filter(({ userId }) => userId === APPS[appId])
-        .flatMap(({ wire }) => numbersOf(wire));
+        .flatMap(({ jsonText }) => numbersOf(jsonText));
       if (String(numbers) !== String(wanted)) this.#broken ??= `${appId} got ${numbers} of ${wanted}`;
     }
   }

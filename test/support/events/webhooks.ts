@@ -80,7 +80,7 @@ export class MemoryEventLog implements EventLog {
       appId: undefined,
       currency: undefined,
       netType: undefined,
-      wire: JSON.stringify({ module, tick, type, data: { n: this.#last, ...data } }),
+      jsonText: JSON.stringify({ module, tick, type, data: { n: this.#last, ...data } }),
       acceptedMs: this.#clock(),
       ...fields,
     };

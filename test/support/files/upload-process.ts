@@ -169,14 +169,14 @@ export class UploadProcess implements Application {
       owns: (kind, id) => view.owns(kind, id),
       admit,
     });
-    const place = {
+    const routing = {
       node: node.node,
       departure: { isLeaving: false, hold: <T>(work: () => T) => work() },
       ownerOf: (kind: string, id: string) => replica.members.ownerOf(kind, id),
       appliedAtLeast: (position: number) => replica.appliedAtLeast(position),
     };
     const remote = new RemoteActors((to, verb, ...args) => call(this, to, verb, args));
-    const routed = createRoutedSystem({ local: system, remote, place, kinds: [draft] });
+    const routed = createRoutedSystem({ local: system, remote, routing, kinds: [draft] });
     this.actors = fault === 'a former stream is heard' ? this.#hearing(routed) : routed;
     this.uploads = new DraftUploads({
       actors: this.actors,

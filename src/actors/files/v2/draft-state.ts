@@ -170,13 +170,13 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
     case 'bytesKept': {
       const { receivedBytes, crc32, more, isLate, pieces } = event;
       const phase = more ? state.phase : 'pending';
-      const segments = placesOf(draft, pieces, receivedBytes, crc32, !more && isLate !== true);
+      const segments = segmentsOf(draft, pieces, receivedBytes, crc32, !more && isLate !== true);
       return { ...state, phase, draft: { ...draft, receivedBytes, crc32, ...segments } };
     }
     case 'bodyFinished': {
       const { sizeBytes, crc32, sha256, pieces, waiter } = event;
       const digest = sha256 === undefined ? {} : { sha256 };
-      const segments = placesOf(draft, pieces, sizeBytes, crc32, true);
+      const segments = segmentsOf(draft, pieces, sizeBytes, crc32, true);
       const whole = { ...draft, receivedBytes: sizeBytes, crc32, ...segments, ...digest, waiter };
       return { ...state, phase: 'completing', draft: whole };
     }
@@ -191,7 +191,7 @@ export function evolveDraft(state: DraftState, event: DraftEvent): DraftState {
  * Returns the segments of a file after a change; nothing for a file without them. `ended`: the stream of the last one
  * writes no more. Pieces replace those of before.
  */
-function placesOf(
+function segmentsOf(
   { segments }: Draft,
   pieces: readonly FileSegment[] | undefined,
   endBytes: number,

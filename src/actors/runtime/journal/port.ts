@@ -268,7 +268,7 @@ export type EventRow = readonly [
   appId: string | null,
   currency: string | null,
   netType: number | null,
-  wire: string,
+  jsonText: string,
   acceptedMs: number,
   identity: string | null,
 ];

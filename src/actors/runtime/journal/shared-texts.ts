@@ -4,7 +4,7 @@
  */
 import { ownText } from './own-strings.ts';
 
-/** Texts held here. One more, and the table begins anew: who has a text keeps it, and the next record brings it back. */
+/** Texts held here. One more, and the table begins anew: holders of a text keep it, and the next record adds it again. */
 const TEXTS_MAX = 2_048;
 /** Longer ones stay as they are: no two actors share them. UTF-16 units. */
 const LENGTH_MAX = 256;

@@ -64,7 +64,7 @@ export class LogNode {
       onRows: (rows) => this.#unsettled.passing(rows),
       onApplied: () => this.#applied(),
       onKnown: (position) => this.#lag.saw(position, sink.position, options.monotonicMs()),
-      isFed: (pollMs) => this.#hearsAll() && this.behindMs < pollMs,
+      isFed: (pollMs) => this.#isFedByAll() && this.behindMs < pollMs,
       onFatal,
     });
     this.#presence = new Presence({
@@ -199,9 +199,9 @@ export class LogNode {
   }
 
   /** Every other member has a link to this node. A row that is lost on it shows by a later row, or by the next renewal. */
-  #hearsAll(): boolean {
+  #isFedByAll(): boolean {
     const { members } = this.#options.sink;
-    return [...members.nodes()].every((node) => node === this.node || this.#peers.hears(node));
+    return [...members.nodes()].every((node) => node === this.node || this.#peers.isFedBy(node));
   }
 
   #oneByOne<T>(write: () => Promise<T>): Promise<T> {

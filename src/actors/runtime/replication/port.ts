@@ -160,8 +160,8 @@ export interface Peers {
   push(row: LogRow): void;
   /** Tells every other node how far this one is: the position is visible in its store. */
   applied(position: number): void;
-  /** The node has a connection to this one: its rows arrive by themselves. */
-  hears(node: number): boolean;
+  /** The node has a connection to this one, over which its rows arrive. */
+  isFedBy(node: number): boolean;
 }
 
 /** Listener for messages on the connections of other nodes. */

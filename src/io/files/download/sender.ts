@@ -66,7 +66,7 @@ class FileSource implements OutgoingSource {
   #unreadBytes: number;
   #unsentBytes: number;
   #out: OutgoingBody | undefined;
-  #step: 'idle' | 'asking' | 'reading' = 'idle';
+  #step: 'idle' | 'checking' | 'reading' = 'idle';
   #over = false;
   #released = false;
   #timer: NodeJS.Timeout | undefined;
@@ -110,7 +110,7 @@ class FileSource implements OutgoingSource {
     if (this.#over || this.#step !== 'idle' || this.#filled !== undefined || this.#unreadBytes === 0) return;
     const buffer = this.#free.pop();
     if (buffer === undefined) return;
-    this.#step = 'asking';
+    this.#step = 'checking';
     this.#sending.pace.ask(Math.min(this.#unreadBytes, buffer.length), (bytes) => this.#fill(buffer, bytes));
   }
 

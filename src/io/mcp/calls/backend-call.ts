@@ -18,7 +18,7 @@ export interface ToolCall extends RequestContext {
   readonly record: CallRecord;
   readonly members: string;
   /** `members` of a result that asks the client for something; undefined in revisions with a handshake. */
-  readonly asking: string | undefined;
+  readonly inputRequired: string | undefined;
   /** Progress for a client that asked for it. */
   progress?: ProgressStream;
   /** The span of the client, where the message names it and the head does not. */
@@ -29,22 +29,22 @@ export interface ToolCall extends RequestContext {
 export interface ResultMembers {
   readonly members?: string;
   /** Members of a result that asks the client for something. */
-  readonly asking?: string;
+  readonly inputRequired?: string;
 }
 
 export function toolCall(
   { id, params }: RpcRequest,
   requestContext: RequestContext,
   record: CallRecord,
-  { members = '', asking }: ResultMembers,
+  { members = '', inputRequired }: ResultMembers,
 ): ToolCall {
   const { caller, capability } = requestContext;
   const remoteParent = traceContextOf(params, requestContext.context);
   const context = contextOf(id, requestContext.context, record, remoteParent);
   const call: ToolCall =
     capability === undefined
-      ? { id, context, caller, record, members, asking }
-      : { id, context, caller, capability, record, members, asking };
+      ? { id, context, caller, record, members, inputRequired }
+      : { id, context, caller, capability, record, members, inputRequired };
   if (remoteParent !== undefined) call.remoteParent = remoteParent;
   return call;
 }

@@ -36,7 +36,7 @@ export async function callWithLogin(backend: LoginCalls, given: UpstreamCall): P
   const { caller } = call;
   if (personal === undefined || caller.kind !== 'session') return callUpstream(backend, given);
   const { userId } = caller.session;
-  const action = call.asking === undefined ? undefined : actionOf(request);
+  const action = call.inputRequired === undefined ? undefined : actionOf(request);
   const formerMs = action === 'accept' ? personal.connectedMs(userId) : undefined;
   const outcome = await callUpstream(backend, given);
   if (outcome.kind !== 'loginRequired' || !mayAsk(request, call, backend.sessionIds)) return outcome;
@@ -52,8 +52,12 @@ export async function callWithLogin(backend: LoginCalls, given: UpstreamCall): P
     : outcome;
 }
 
-function mayAsk({ params }: RpcRequest, { context, caller, asking }: ToolCall, ids: McpSessionIds): boolean {
-  if (asking !== undefined) {
+function mayAsk(
+  { params }: RpcRequest,
+  { context, caller, inputRequired }: ToolCall,
+  ids: McpSessionIds,
+): boolean {
+  if (inputRequired !== undefined) {
     const meta = params['_meta'];
     return isObject(meta) && declaresUrl(meta[CAPABILITIES_KEY]);
   }
@@ -79,10 +83,10 @@ export function loginRequest(server: UpstreamServer, call: ToolCall): string | R
     url: loginAddress(server, call),
     message: `Connect ${server.title} to use it here.`,
   };
-  const { id, asking } = call;
-  if (asking !== undefined) {
+  const { id, inputRequired } = call;
+  if (inputRequired !== undefined) {
     const inputRequests = JSON.stringify({ [INPUT]: { method: 'elicitation/create', params } });
-    return resultEnvelope(id, `{${asking}"inputRequests":${inputRequests}}`);
+    return resultEnvelope(id, `{${inputRequired}"inputRequests":${inputRequests}}`);
   }
   const elicitations = [{ ...params, elicitationId: randomUUID() }];
   const row = 'UrlElicitationRequired';

@@ -139,13 +139,13 @@ function eventsRoute({ eventLog }: OperationDeps): AnyRoute {
       const rows = eventLog
         .page(start, EVENTS_PAGE)
         .filter(({ sequence }) => sequence < end)
-        .map(({ sequence, module, tick, type, userId, wire, acceptedMs }) => ({
+        .map(({ sequence, module, tick, type, userId, jsonText, acceptedMs }) => ({
           sequence,
           module,
           tick,
           type,
           userId: userId ?? null,
-          sizeBytes: wire.length,
+          sizeBytes: jsonText.length,
           acceptedUtc: toIso(acceptedMs),
         }))
         .reverse();

@@ -68,7 +68,7 @@ async function replicated(t: Test, store: Journal): Promise<Journal> {
   const { node, journal } = createClusterNode({
     store,
     log: log.connect(),
-    peers: () => ({ push: () => undefined, applied: () => undefined, hears: () => false }),
+    peers: () => ({ push: () => undefined, applied: () => undefined, isFedBy: () => false }),
     schedule: { immediate: (run) => setImmediate(run), timer: clock.timer },
     clock: clock.read,
     monotonicMs: clock.read,

@@ -334,7 +334,7 @@ withTwoNodes('rows that arrive before a node has entered are of a named log', as
     ...{ store, log, leaseMs: 1_000, name: 'c', clock: cluster.clock.read, monotonicMs: cluster.clock.read },
     peers: (listener) => {
       push = (row) => listener.onPush(row);
-      return { push: () => undefined, applied: () => undefined, hears: () => false };
+      return { push: () => undefined, applied: () => undefined, isFedBy: () => false };
     },
     schedule: { immediate: (run: () => void) => setImmediate(run), timer: cluster.clock.timer },
     onFatal: (error) => t.fail(error.message),
