@@ -11,12 +11,14 @@ import type { Administration } from '../runtime/administration.ts';
 import {
   EVENT_EPOCH_KEY,
   EVENT_EPOCH_LOG_KEY,
+  type EventRow,
   type EventWrite,
   type Journal,
   type Operation,
 } from '../runtime/journal/port.ts';
 import { EVENTS_PARTITION, type Ownership } from '../runtime/ownership.ts';
 import type { Schedule } from '../runtime/runtime-context.ts';
+import { NewestEvents } from './newest-events.ts';
 import { LOG_MAX_BYTES, retainEvents } from './retention.ts';
 import { eventOf, ownRow } from './row.ts';
 
@@ -62,6 +64,7 @@ export class JournalEventLog implements EventLog {
   readonly #options: EventLogOptions;
   readonly #listeners = new Set<() => void>();
   readonly #stopRetention: () => void;
+  readonly #memory: NewestEvents;
   #oldest: number;
   #newest: number;
   #stopped = false;
@@ -71,7 +74,9 @@ export class JournalEventLog implements EventLog {
   constructor(options: EventLogOptions, epoch: string) {
     this.#options = options;
     this.epoch = epoch;
-    const { events } = options.administration.journal;
+    const { journal } = options.administration;
+    const { events } = journal;
+    this.#memory = new NewestEvents((sequence, row) => eventOf(sequence, journal.unpack(row) as EventRow));
     ({ oldest: this.#oldest, newest: this.#newest } = events.ends());
     events.follow({
       // Before the rows are gone: a reader asks for the oldest first, and misses none without knowing.
@@ -99,6 +104,8 @@ export class JournalEventLog implements EventLog {
 
   page(afterSequence: number, limit: number): StoredEvent[] {
     let after = Math.max(afterSequence, this.#oldest - 1, 0);
+    const newest = this.#memory.page(after, limit);
+    if (newest !== undefined) return newest;
     const events: StoredEvent[] = [];
     // In place of damaged ones the next: a page with fewer events is the last.
     while (events.length < limit && after < this.#newest) {
@@ -140,10 +147,14 @@ export class JournalEventLog implements EventLog {
 
   /** Readers are notified once for all of them. */
   #written(writes: readonly EventWrite[]): void {
+    const { journal } = this.#options.administration;
     const before = this.#newest;
     for (const write of writes) {
       if (write.op === 'eventLeave') this.#trimmed += 1;
-      else if (write.op === 'eventEnter') this.#newest = write.sequence;
+      else if (write.op === 'eventEnter') {
+        this.#newest = write.sequence;
+        this.#memory.add(write.sequence, write.row, journal.sizeBytes(write.row));
+      }
     }
     if (this.#newest === before) return;
     if (this.#oldest === 0) this.#oldest = this.#options.administration.journal.events.ends().oldest;

@@ -201,7 +201,6 @@ export class WebhookDispatcher {
     for (const event of page) {
       const { sequence } = event;
       this.#position = sequence;
-      this.scanner.remember(event);
       for (const entry of this.subscriptions.candidates(event)) {
         if (routeOf(event, entry.subscriber) === 'no') continue;
         if (sequence <= (entry.view.cursor?.sequence ?? 0)) continue;

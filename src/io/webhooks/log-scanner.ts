@@ -14,9 +14,6 @@ import { isParticipantListFull, type Subscription } from './subscriptions.ts';
 /** Events examined in one run; the next run continues. */
 const SCAN_EVENTS_MAX = 2_000;
 const PAGE_EVENTS = 100;
-/** Bounds of the cache of newest events, in events and characters. */
-const RECENT_EVENTS_MAX = 4_096;
-const RECENT_LENGTH_MAX = 16 * 1024 * 1024;
 /** The intake's reorder window stores events slightly out of the order of acceptance. */
 const ORDER_SLACK_MS = 60 * SECOND_MS;
 
@@ -31,8 +28,6 @@ export interface ScanResult {
 export class LogScanner {
   readonly #log: EventLog;
   readonly #actors: ActorSystem;
-  readonly #recent = new Map<number, StoredEvent>();
-  #recentLength = 0;
 
   constructor(log: EventLog, actors: ActorSystem) {
     this.#log = log;
@@ -98,20 +93,7 @@ export class LogScanner {
     return { events: found, scanned: end, tick: found.at(-1)?.tick };
   }
 
-  /** Caches a new event, which its subscribers read next. */
-  remember(event: StoredEvent): void {
-    this.#recent.set(event.sequence, event);
-    this.#recentLength += event.jsonText.length;
-    for (const [sequence, { jsonText }] of this.#recent) {
-      if (this.#recent.size <= RECENT_EVENTS_MAX && this.#recentLength <= RECENT_LENGTH_MAX) return;
-      this.#recent.delete(sequence);
-      this.#recentLength -= jsonText.length;
-    }
-  }
-
   #at(sequence: number): StoredEvent | undefined {
-    const recent = this.#recent.get(sequence);
-    if (recent !== undefined) return recent;
     const [event] = this.#log.page(sequence - 1, 1);
     return event?.sequence === sequence ? event : undefined;
   }

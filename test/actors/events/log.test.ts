@@ -3,9 +3,10 @@
 import t from 'tap';
 import { EventInbox, MODULE_SHARE, WAITING_MAX } from '../../../src/actors/events/inbox.ts';
 import { type JournalEventLog, openEventLog } from '../../../src/actors/events/log.ts';
+import { NEWEST_EVENTS_MAX, NewestEvents } from '../../../src/actors/events/newest-events.ts';
 import { EVENT_EPOCH_KEY } from '../../../src/actors/runtime/journal/port.ts';
 import { OWNS_ALL, type Ownership } from '../../../src/actors/runtime/ownership.ts';
-import { missedAfter } from '../../../src/domain/events/events.ts';
+import { missedAfter, type StoredEvent } from '../../../src/domain/events/events.ts';
 import { type IncomingEvent, readEvents } from '../../../src/domain/events/intake.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
@@ -94,6 +95,59 @@ t.test('event log: events come out in the order of their ticks once the window i
     [1, 2],
     'pages are bounded',
   );
+});
+
+t.test('event log: new events are decoded once for all readers, and read from disk as the same', async (t) => {
+  const actors = createTestActors({ kinds: [], settings: new LiveSettings({ EventReorderMilliseconds: 0 }) });
+  const { log, inbox } = await open(actors);
+  for (const first of [1, 11, 21])
+    await inbox.accept(events(...Array.from({ length: 10 }, (_, at) => first + at)));
+  await actors.advance(10);
+  const [event] = log.page(4, 1);
+  t.equal(log.page(4, 3)[0], event, 'one object');
+  const { log: reader } = await open(actors);
+  t.not(reader.page(4, 1)[0], event, 'this one has only the disk');
+  for (const after of [0, 4, 29, 30, 31])
+    for (const limit of [1, 7, 100]) t.same(log.page(after, limit), reader.page(after, limit), `${after}`);
+});
+
+t.test('newest events: bounds, gaps and what is on disk alone', async (t) => {
+  const event = (sequence: number): StoredEvent => ({
+    sequence,
+    module: 'wallet',
+    tick: '1',
+    type: 'TxInWallet',
+    userId: undefined,
+    appId: undefined,
+    currency: undefined,
+    netType: undefined,
+    jsonText: '{}',
+    acceptedMs: 0,
+  });
+  const row = createTestActors({ kinds: [] }).system.administration.journal.pack(0);
+  const sequences = (newest: NewestEvents, after: number, limit = 10) =>
+    newest.page(after, limit)?.map(({ sequence }) => sequence);
+  const newest = new NewestEvents(event, 100);
+  t.equal(sequences(newest, 0), undefined, 'empty');
+  for (const sequence of [7, 8, 9]) newest.add(sequence, row, 30);
+  t.same(sequences(newest, 6), [7, 8, 9]);
+  t.same(sequences(newest, 6, 2), [7, 8]);
+  t.same(sequences(newest, 9), []);
+  t.equal(sequences(newest, 5), undefined, 'one of them was before its time');
+  newest.add(10, row, 30);
+  t.equal(sequences(newest, 6), undefined, 'the oldest gave its bytes');
+  t.same(sequences(newest, 7), [8, 9, 10]);
+  newest.add(20, row, 30);
+  t.equal(sequences(newest, 9), undefined, 'a gap');
+  t.same(sequences(newest, 19), [20]);
+  newest.add(21, row, 1_000);
+  t.equal(sequences(newest, 20), undefined, 'larger than the bound');
+
+  const many = new NewestEvents(event);
+  for (let sequence = 1; sequence <= NEWEST_EVENTS_MAX + 1; sequence += 1) many.add(sequence, row, 1);
+  t.equal(sequences(many, 0), undefined);
+  t.same(sequences(many, 1, 2), [2, 3]);
+  t.same(sequences(many, NEWEST_EVENTS_MAX), [NEWEST_EVENTS_MAX + 1]);
 });
 
 t.test(
