@@ -57,8 +57,11 @@ export function memberSpan(text: string, key: string, from = 0): Span | undefine
   return undefined;
 }
 
-/** The values of all members of the object that begins at `from`, in one pass; of a repeated key the last one. */
-export function memberSpans(text: string, from = 0): Map<string, Span> {
+/**
+ * The values of members of the object that begins at `from`, in one pass: of all, or of those `wanted`; of a repeated key the
+ * last one.
+ */
+export function memberSpans(text: string, from = 0, wanted?: ReadonlySet<string>): Map<string, Span> {
   const found = new Map<string, Span>();
   let at = skipSpace(text, from);
   if (text.charCodeAt(at) !== OPEN_BRACE) return found;
@@ -70,8 +73,9 @@ export function memberSpans(text: string, from = 0): Map<string, Span> {
     const start = skipSpace(text, colon + 1);
     const end = valueEnd(text, start);
     if (end <= start) return found;
-    const key = text.slice(at + 1, keyEnd - 1);
-    found.set(key.includes('\\') ? decoded(text.slice(at, keyEnd)) : key, { start, end });
+    const spelled = text.slice(at + 1, keyEnd - 1);
+    const key = spelled.includes('\\') ? decoded(text.slice(at, keyEnd)) : spelled;
+    if (wanted?.has(key) !== false) found.set(key, { start, end });
     at = skipSpace(text, end);
     if (text.charCodeAt(at) !== COMMA) return found;
     at = skipSpace(text, at + 1);

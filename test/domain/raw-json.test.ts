@@ -81,8 +81,11 @@ t.test('memberSpans: finds what memberSpan finds, of every key at once', async (
         const text = `${blank}{${blank}${parts.join(`${blank},${blank}`)}${blank}}`;
         const spans = memberSpans(text);
         const names = new Set(members.map(([[name]]) => name));
+        const wanted = new Set(['id', 'a"']);
+        const some = [...spans].filter(([name]) => wanted.has(name));
         return (
           spans.size === names.size &&
+          JSON.stringify([...memberSpans(text, 0, wanted)]) === JSON.stringify(some) &&
           [...names].every(
             (name) => JSON.stringify(spans.get(name)) === JSON.stringify(memberSpan(text, name)),
           )

@@ -22,6 +22,10 @@ const INTEGER_PATTERN = /^(?:0|[1-9][0-9]*)$/;
 const CURRENCY_MAX_CHARACTERS = 64;
 const NET_TYPE_MAX = 255;
 
+/** Members that are read; any others are only passed over. */
+const EVENT_KEYS = new Set(['module', 'tick', 'type', 'crmId', 'netType', 'data', 'id']);
+const DATA_KEYS = new Set(['id', 'appId', 'currency', 'netType']);
+
 /** One event that passed the checks. */
 export interface IncomingEvent extends Omit<StoredEvent, 'sequence' | 'acceptedMs'> {
   /** 128 bits of SHA-256 over (module, tick, type, crmId, id or data), base64url. */
@@ -55,7 +59,7 @@ function readEvent(
   if (text.charAt(span.start) !== '{') throw invalid(path, 'an object is required');
   if (span.end - span.start > EVENT_MAX_CHARACTERS)
     throw new GatewayError('BodyTooLarge', `${path}: at most ${EVENT_MAX_CHARACTERS} characters`);
-  const event = new RawObject(text, span);
+  const event = new RawObject(text, span, EVENT_KEYS);
   const module = ofModule(event.value('module'), `${path}.module`);
   const tick = event.id('tick');
   if (tick === undefined) throw invalid(`${path}.tick`, 'an integer from 0 to 2^63 - 1 is required');
@@ -75,7 +79,7 @@ function readEvent(
   const raw = text.slice(dataSpan.start, dataSpan.end);
   if (Buffer.byteLength(raw) > EVENT_DATA_MAX_BYTES)
     throw new GatewayError('BodyTooLarge', `${path}.data: at most ${EVENT_DATA_MAX_BYTES} bytes`);
-  const data = new RawObject(text, dataSpan);
+  const data = new RawObject(text, dataSpan, DATA_KEYS);
   const own = event.has('id') ? event.label('id') : undefined;
   if (own === undefined && event.has('id'))
     throw invalid(`${path}.id`, `a text or number of at most ${ID_MAX_CHARACTERS} characters`);
@@ -112,9 +116,9 @@ class RawObject {
   readonly #text: string;
   readonly #members: ReadonlyMap<string, Span>;
 
-  constructor(text: string, span: Span) {
+  constructor(text: string, span: Span, wanted: ReadonlySet<string>) {
     this.#text = text;
-    this.#members = memberSpans(text, span.start);
+    this.#members = memberSpans(text, span.start, wanted);
   }
 
   span(key: string): Span | undefined {

@@ -1,5 +1,5 @@
 /** Authenticates modules at the internal listener by `X-Module-Key`. A key permits its own module's operations only. */
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { GatewayError } from '../../domain/errors.ts';
 
 export interface ModuleKeys {
@@ -11,23 +11,24 @@ export interface ModuleKeys {
 
 /** `keys`: the configured modules by name, with their optional key. */
 export function createModuleKeys(keys: ReadonlyMap<string, string | undefined>): ModuleKeys {
+  const opened = new Map<string, Set<string>>();
+  for (const [name, key] of keys)
+    if (key !== undefined) opened.set(key, (opened.get(key) ?? new Set()).add(name));
   // Digests have one length, so the time of a comparison reveals not even the length of a key.
-  const digests = [...keys].flatMap(([name, key]) =>
-    key === undefined ? [] : [[name, digestOf(key)] as const],
-  );
+  const digests = [...opened].map(([key, names]) => ({ digest: digestOf(key), names }));
   return {
     knows: (name) => keys.has(name),
     openedBy(key) {
       const given = digestOf(key ?? '');
-      const opened = (key === undefined ? [] : digests)
-        .filter(([, digest]) => timingSafeEqual(digest, given))
-        .map(([name]) => name);
-      if (opened.length === 0) throw new GatewayError('AccessDenied', 'X-Module-Key is the key of no module');
-      return new Set(opened);
+      let found: ReadonlySet<string> | undefined;
+      for (const { digest, names } of digests) if (timingSafeEqual(digest, given)) found = names;
+      if (key === undefined || found === undefined)
+        throw new GatewayError('AccessDenied', 'X-Module-Key is the key of no module');
+      return found;
     },
   };
 }
 
 function digestOf(key: string): Buffer {
-  return createHash('sha256').update(key).digest();
+  return hash('sha256', key, 'buffer');
 }

@@ -97,19 +97,25 @@ t.test('event log: events come out in the order of their ticks once the window i
   );
 });
 
-t.test('event log: new events are decoded once for all readers, and read from disk as the same', async (t) => {
-  const actors = createTestActors({ kinds: [], settings: new LiveSettings({ EventReorderMilliseconds: 0 }) });
-  const { log, inbox } = await open(actors);
-  for (const first of [1, 11, 21])
-    await inbox.accept(events(...Array.from({ length: 10 }, (_, at) => first + at)));
-  await actors.advance(10);
-  const [event] = log.page(4, 1);
-  t.equal(log.page(4, 3)[0], event, 'one object');
-  const { log: reader } = await open(actors);
-  t.not(reader.page(4, 1)[0], event, 'this one has only the disk');
-  for (const after of [0, 4, 29, 30, 31])
-    for (const limit of [1, 7, 100]) t.same(log.page(after, limit), reader.page(after, limit), `${after}`);
-});
+t.test(
+  'event log: new events are decoded once for all readers, and read from disk as the same',
+  async (t) => {
+    const actors = createTestActors({
+      kinds: [],
+      settings: new LiveSettings({ EventReorderMilliseconds: 0 }),
+    });
+    const { log, inbox } = await open(actors);
+    for (const first of [1, 11, 21])
+      await inbox.accept(events(...Array.from({ length: 10 }, (_, at) => first + at)));
+    await actors.advance(10);
+    const [event] = log.page(4, 1);
+    t.equal(log.page(4, 3)[0], event, 'one object');
+    const { log: reader } = await open(actors);
+    t.not(reader.page(4, 1)[0], event, 'this one has only the disk');
+    for (const after of [0, 4, 29, 30, 31])
+      for (const limit of [1, 7, 100]) t.same(log.page(after, limit), reader.page(after, limit), `${after}`);
+  },
+);
 
 t.test('newest events: bounds, gaps and what is on disk alone', async (t) => {
   const event = (sequence: number): StoredEvent => ({
