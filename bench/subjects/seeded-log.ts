@@ -21,7 +21,7 @@ interface SeededLogOptions {
 
 const LEASE_MS = 10_000;
 
-/** Its name is free again afterwards. No other node may be in: none would hear of the rows at once. */
+/** Its name is free again afterwards. No other node may be in: none would receive the rows at once. */
 export async function seedLog({ url, secrets, dataPath, accounts }: SeededLogOptions): Promise<void> {
   mkdirSync(dataPath, { recursive: true, mode: 0o700 });
   const monotonicMs = () => performance.now();

@@ -29,7 +29,7 @@ export function openLiveConnections(deps: LiveConnectionDeps): {
   return { listChanges: openListChanges(deps), sockets: openWebSockets(deps) };
 }
 
-/** Streams of MCP clients that hear of changed lists. */
+/** Streams of MCP clients that are notified of changed lists. */
 function openListChanges({ actors, catalog, bounds }: LiveConnectionDeps): ListChanges {
   const listChanges = new ListChanges({
     catalog,

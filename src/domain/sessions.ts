@@ -68,7 +68,7 @@ export function authMethods(codesDelivered: boolean): readonly string[] {
   return ['passkey', 'key', ...(codesDelivered ? ['phone', 'email'] : [])];
 }
 
-/** Browser sessions of one user; the oldest gives way. */
+/** Browser sessions of one user; a further login ends the oldest. */
 export const BROWSER_SESSIONS_MAX = 50;
 /** MCP sessions of one key and login type, signed McpApp logins apart: what proves nothing never pushes out what does. */
 export const MCP_SESSIONS_MAX = 100;

@@ -84,7 +84,7 @@ t.test('groups: owner, members, unread messages, archive, leaving and the heir',
   );
   const { body: events } = await again.events('chat', new Map());
   const heard = (JSON.parse(events).result.events as Fields[]).map(({ crmId }) => crmId);
-  t.strictSame(heard, ['7', '8', '7', '8'], 'each user of the group hears of each message');
+  t.strictSame(heard, ['7', '8', '7', '8'], 'each user of the group is notified of each message');
   await again.close();
 });
 
@@ -280,7 +280,7 @@ t.test('files: of texts the newest are kept, and none of a file that is gone', a
   t.same(
     ['1', '2', '3', '4'].map((id) => texts.get(id)),
     [undefined, 'four', 'so', '!'],
-    'the oldest gives way',
+    'the oldest is dropped',
   );
   texts.keep('3', 'other');
   texts.forget('2');

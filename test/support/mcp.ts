@@ -77,7 +77,7 @@ export interface McpFixtureOptions {
   readonly now?: () => never;
   /** Gives the event loop back within a batch. */
   readonly nextTurn?: YieldToLoop;
-  /** Calls and ended sessions that other nodes of a cluster hear of. */
+  /** Calls and ended sessions that other nodes of a cluster receive. */
   readonly signals?: NodeSignals;
   /** Addresses of MCP beside /mcp, and further routes. */
   readonly endpoints?: readonly McpEndpoint[];

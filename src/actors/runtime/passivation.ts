@@ -1,6 +1,6 @@
 /**
  * Keeps actors in memory. Owns the live instances of each kind in the order of their last use: idle ones leave after a
- * while, and beyond the bound the one idle longest gives way.
+ * while, and beyond the bound the one idle longest is evicted.
  */
 import type { Clock } from '../../domain/time.ts';
 import type { AnyKind } from './actor.ts';

@@ -32,7 +32,7 @@ export interface RuntimeLimits {
   readonly releaseSlice: number;
   /** Slow calls (`next`) of one actor at a time; more wait. */
   readonly callsPerActorMax: number;
-  /** Live actors of one kind; the one that was idle longest gives way. */
+  /** Live actors of one kind; the one that was idle longest is evicted. */
   readonly liveActorsMax: number;
   /** A commit that takes longer has failed. */
   readonly commitTimeoutMs: number;

@@ -241,7 +241,7 @@ class RowDraft {
     return name;
   }
 
-  /** The path with an argument for each placeholder. Their names are the row's own, so they give way to others. */
+  /** The path with an argument for each placeholder. Their names are the row's own, so they are renamed on a conflict. */
   #addPath(parameters: readonly Parameter[]): string {
     return this.#operation.path.replace(/\{([^{}]*)\}/g, (_, name: string) => {
       const parameter = parameters.find((each) => each.where === 'path' && each.name === name);

@@ -106,7 +106,7 @@ export const BOUNDS = {
     network: 'SseStreamsPerAddress',
     error: 'Overloaded',
     summary:
-      'Event streams, and streams of MCP clients that hear of changed lists. The oldest event stream of a session gives way to a new one.',
+      'Event streams, and streams of MCP clients that are notified of changed lists. A new one closes the oldest event stream of its session.',
   },
   webSockets: {
     unit: 'WebSockets',

@@ -13,7 +13,7 @@ export const FORMER_TOKENS_MAX = 8;
 /** Lifetime of a refresh token that is not used, and of every grant. */
 const REFRESH_IDLE_MS = 30 * DAY_MS;
 const GRANT_LIFE_MS = 180 * DAY_MS;
-/** Connected hosts of one account; the one used longest ago gives way. */
+/** Connected hosts of one account; the one used longest ago is removed. */
 export const GRANTS_MAX = 50;
 
 /** A former refresh token: SHA-256 in base64url, and the moment until which it works. */

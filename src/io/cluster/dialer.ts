@@ -48,7 +48,7 @@ export class Dialer {
     return this.#open;
   }
 
-  /** The node was just heard of: a delay before the next attempt ends. */
+  /** The node was just seen: a delay before the next attempt ends. */
   dialNow(): void {
     if (this.#cancelRetry === undefined || this.#isStopped) return;
     this.#cancelRetry();

@@ -1,5 +1,5 @@
 /**
- * Streams of `subscriptions/listen` (MCP 2026-07-28): a client hears when a reload of the catalog changed its list of tools,
+ * Streams of `subscriptions/listen` (MCP 2026-07-28): a client is notified when a reload of the catalog changed its list of tools,
  * prompts or resources. They share the bound of event streams, and end with their session, a lifetime, or a stop.
  */
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
@@ -58,7 +58,7 @@ export class ListChanges {
   open(request: RpcRequest, { context, caller }: RequestContext): StreamReply {
     const filter = request.params['notifications'];
     if (!isObject(filter)) throw new GatewayError('InvalidParams', 'notifications must be an object');
-    if (caller.kind !== 'session') throw new GatewayError('Unauthorized', 'log in to hear of changes');
+    if (caller.kind !== 'session') throw new GatewayError('Unauthorized', 'log in to be notified of changes');
     if (this.#isStopping) throw new GatewayError('Stopping');
     const kinds = (Object.keys(KINDS) as Kind[]).filter((kind) => filter[kind] === true);
     const stream = new ListStream({

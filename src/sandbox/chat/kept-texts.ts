@@ -22,7 +22,7 @@ export class KeptTexts {
     return this.#texts.get(fileId);
   }
 
-  /** Older ones give way. */
+  /** Older ones are dropped. */
   keep(fileId: string, text: string): void {
     this.forget(fileId);
     this.#texts.set(fileId, text);

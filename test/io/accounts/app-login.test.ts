@@ -36,7 +36,7 @@ interface Rpc {
 }
 type Item = Record<string, unknown>;
 
-/** An owner with an agent's key, an application that is open, and /mcp in front of a wallet that keeps what it hears. */
+/** An owner with an agent's key, an application that is open, and /mcp in front of a wallet that keeps what it receives. */
 async function start(t: Test, personalReads = true) {
   const heard: http.IncomingHttpHeaders[] = [];
   const wallet = http.createServer((request, response) => {
@@ -262,7 +262,7 @@ t.test('McpApp: without a signature personal reads follow McpBasicPersonalReads'
   const balance = { name: 'wallet_get_balance', arguments: {} };
   const bare = tokenOf(await login(agent));
   t.equal((await rpc(bare, 'tools/call', balance)).error?.code, -32001);
-  t.same(heard, [], 'the wallet hears nothing of it');
+  t.same(heard, [], 'the wallet receives nothing of it');
   const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
   t.equal((await rpc(signed, 'tools/call', balance)).error, undefined);
   t.equal(heard.length, 1);
@@ -558,7 +558,7 @@ t.test('McpApp: sessions and what ended them survive a restart', async (t) => {
   refused(t, await login(agent), ...DENIED);
 });
 
-t.test('McpApp: 100 sessions of a key, the oldest gives way, other login types keep theirs', async (t) => {
+t.test('McpApp: 100 sessions of a key, the oldest ends, other login types keep theirs', async (t) => {
   const { login, mcpLogin, agent, isAlive } = await start(t);
   const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
   const first = tokenOf(await login(agent));

@@ -517,7 +517,7 @@ t.test('race: a key that is removed, or an owner who is blocked, while the login
 });
 
 t.test(
-  'sessions: name their passkey, replace the sid that came along, the oldest over the cap gives way',
+  'sessions: name their passkey, replace the sid that came along, the oldest over the cap ends',
   async (t) => {
     const { register, signIn, assertion, post, get, alive } = start(t);
     const passkey = makePasskey();

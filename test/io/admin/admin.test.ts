@@ -441,7 +441,7 @@ t.test('admin: support ends sessions, but none of an account with a role', async
 });
 
 t.test(
-  'admin: approved=false lists applications that wait, and their owner hears of a decision',
+  'admin: approved=false lists applications that wait, and their owner is notified of a decision',
   async (t) => {
     const notices: WebhookNotice[] = [];
     const webhookPort = {

@@ -175,7 +175,7 @@ t.test('links: a silent peer is lost after three intervals, a living one is not'
     await b.until(() => b.positions.includes(`1 ${beat + 1}`));
     b.pass(BEAT_MS);
   }
-  t.same(b.links.linked.incoming, [1], 'it hears rows and positions');
+  t.same(b.links.linked.incoming, [1], 'it receives rows and positions');
   proxy.stall();
   const closed = [a.next('closed 2 out silent'), b.next('closed 1 in silent')];
   a.pass(4 * BEAT_MS);

@@ -265,7 +265,7 @@ t.test('ends: a code that was not exchanged yet ends with them too', async (t) =
   }
 });
 
-t.test('grants: the one used longest ago gives way to the 51st', async (t) => {
+t.test('grants: the one used longest ago is removed for the 51st', async (t) => {
   const { fixture, tokens } = await startConnected(t);
   const connectMore = async (count: number): Promise<HostTokens> => {
     let last = tokens;

@@ -179,7 +179,7 @@ t.test(
 );
 
 t.test(
-  'limits over nodes: a node whose clock is behind hears of the window that others have left',
+  'limits over nodes: a node whose clock is behind learns of the window that others have left',
   async (t) => {
     const nodes = new LimitNodes();
     const ahead = nodes.start(1, 1_000);

@@ -376,7 +376,7 @@ t.test('without proof: a refusal names the way in, where there is one', async (t
     });
   t.match(await refusalOf('payorder_create', TOKENS.McpApp), { message: /without proof of the key/ });
   t.notMatch((await refusalOf('sessions', TOKENS.McpApp))?.message, /proof/, 'no app is served this');
-  t.strictSame(mcp.asked, [], 'no module hears of it');
+  t.strictSame(mcp.asked, [], 'no module receives it');
 });
 
 // covers R36

@@ -141,7 +141,7 @@ t.test(
   },
 );
 
-t.test('subscriptions/listen: each stream hears of the list of its caller and address', async (t) => {
+t.test('subscriptions/listen: each stream is notified of the list of its caller and address', async (t) => {
   const profiles = { shop: { tools: ['wallet'] } };
   const mcp = await start(t, { configured: () => ({ tools: {}, resources: {}, profiles }) });
   const both = { toolsListChanged: true, resourcesListChanged: true };
@@ -232,7 +232,7 @@ t.test('subscriptions/listen: refusals without a filter, a session, a good beare
   t.strictSame(await codeOf(await listen(mcp, filter)), [200, -32000], 'a gateway that stops');
 });
 
-t.test('client 2: hears of a changed list and survives the end of the stream', async (t) => {
+t.test('client 2: is notified of a changed list and survives the end of the stream', async (t) => {
   const mcp = await start(t);
   let heard: () => void = () => undefined;
   const hearing = new Promise<void>((resolve) => {

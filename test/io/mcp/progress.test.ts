@@ -309,7 +309,7 @@ t.test('notifications: a long message is cut', async (t) => {
 const ALL = [{ progress: 1, total: 2, message: 'half' }, { progress: 2 }];
 const AUTHORIZED = { requestInit: { headers: { Authorization: `Bearer ${TOKENS.McpVerified}` } } };
 
-t.test('official client 1 with onprogress: hears of the progress in order', async (t) => {
+t.test('official client 1 with onprogress: receives the progress in order', async (t) => {
   const mcp = await start(t, () => streamed(STREAM));
   const client = new Client({ name: 'test', version: '1.0.0' });
   t.teardown(() => client.close());
@@ -322,7 +322,7 @@ t.test('official client 1 with onprogress: hears of the progress in order', asyn
 });
 
 for (const mode of ['legacy', { pin: '2026-07-28' }] as const) {
-  t.test(`official client 2 (${JSON.stringify(mode)}) with onprogress: hears of it in order`, async (t) => {
+  t.test(`official client 2 (${JSON.stringify(mode)}) with onprogress: receives it in order`, async (t) => {
     const mcp = await start(t, () => streamed(STREAM));
     const client = new Client2({ name: 'test', version: '2.0.0' }, { versionNegotiation: { mode } });
     t.teardown(() => client.close());

@@ -199,7 +199,7 @@ function bodyOf(hasFloor: boolean) {
 
 // covers S46
 t.test(
-  'floor: the sink hears of the end first, and seconds in which the client had to wait are not counted',
+  'floor: the sink is notified of the end first, and seconds in which the client had to wait are not counted',
   (t) => {
     const { body, told, second, read } = bodyOf(true);
     read();

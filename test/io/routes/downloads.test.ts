@@ -245,7 +245,7 @@ t.test('v1: needs the cookie of a session; a bearer or nothing is 401', async (t
   await put('7', TEN_BYTES);
   for (const headers of [{}, AGENT, { Cookie: 'sid=unknown' }])
     t.same(refusal(await sendRaw(http.port, requestText('GET', '/auth/v1/file/7', headers))), [401, 1101]);
-  t.same(asked, [], 'the chat module hears nothing of it');
+  t.same(asked, [], 'the chat module receives nothing');
   const get = () => sendRaw(http.port, requestText('GET', '/auth/v1/file/7', COOKIE));
   t.equal((await get()).body, TEN_BYTES);
   ended.add(SID);

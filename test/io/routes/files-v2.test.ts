@@ -529,7 +529,7 @@ t.test('v2 stream: a repeat under way while the file becomes complete gets the f
 });
 
 t.test(
-  'v2 stream: what a complete upload leaves takes no place of a draft and gives way to one',
+  'v2 stream: what a complete upload leaves takes no place of a draft and is dropped for one',
   async (t) => {
     const fixture = await startDrafts(t, { settings: { DraftsPerUser: 2 } });
     const { complete, known } = uploadsOf(t, fixture);

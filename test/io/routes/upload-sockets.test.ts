@@ -1,4 +1,4 @@
-/** v2 uploads that go wrong at the socket, the disk or the module: what is kept, what is removed, what the client hears. */
+/** v2 uploads that go wrong at the socket, the disk or the module: what is kept, what is removed, what the client receives. */
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import net from 'node:net';
@@ -166,7 +166,7 @@ t.test('v2 stream: a body longer than its Content-Length ends where it said', as
 });
 
 // covers R70 S9
-t.test('v2 stream: a second request takes over from the first, which hears 409', async (t) => {
+t.test('v2 stream: a second request takes over from the first, which gets 409', async (t) => {
   const fixture = await startDrafts(t);
   const fileId = await fixture.create();
   const first = connectRaw(fixture.http.port);

@@ -69,20 +69,23 @@ t.test('traced ports: a request that is not sampled gets ports and actors themse
   t.equal(actorsBelow(actors, undefined), actors);
 });
 
-t.test('commit group: an observer hears of the write, also of one that is under way already', async (t) => {
-  const heard: string[] = [];
-  const waiterOf = (name: string) => ({
-    settle: () => undefined,
-    observer: {
-      gated: ({ commands }: { readonly commands: number }) => void heard.push(`${name} gated ${commands}`),
-      writing: () => void heard.push(`${name} writing`),
-    },
-  });
-  const group = new CommitGroup();
-  group.commands = 2;
-  group.gate(waiterOf('first'), 1, undefined);
-  group.gate({ settle: () => undefined }, 1, undefined);
-  group.writing();
-  group.gate(waiterOf('late'), 1, undefined);
-  t.strictSame(heard, ['first gated 2', 'first writing', 'late gated 2', 'late writing']);
-});
+t.test(
+  'commit group: an observer is notified of the write, also of one that is under way already',
+  async (t) => {
+    const heard: string[] = [];
+    const waiterOf = (name: string) => ({
+      settle: () => undefined,
+      observer: {
+        gated: ({ commands }: { readonly commands: number }) => void heard.push(`${name} gated ${commands}`),
+        writing: () => void heard.push(`${name} writing`),
+      },
+    });
+    const group = new CommitGroup();
+    group.commands = 2;
+    group.gate(waiterOf('first'), 1, undefined);
+    group.gate({ settle: () => undefined }, 1, undefined);
+    group.writing();
+    group.gate(waiterOf('late'), 1, undefined);
+    t.strictSame(heard, ['first gated 2', 'first writing', 'late gated 2', 'late writing']);
+  },
+);

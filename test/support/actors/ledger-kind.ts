@@ -95,7 +95,7 @@ type Decision = Outcome<LedgerEvent, number, LedgerCommand, number>;
 type Effect = Omit<Decision, 'reply'>;
 
 /**
- * `notified` hears of each `apply` that has taken effect. `clock`: of audit records, the same at every node; without it
+ * `notified` is called for each `apply` that has taken effect. `clock`: of audit records, the same at every node; without it
  * there are none.
  */
 export function ledgerKind(fetch: Fetch, notified: (operation: number) => void, clock?: () => number) {

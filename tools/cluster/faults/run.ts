@@ -302,7 +302,7 @@ class FaultRun {
     return round;
   }
 
-  /** Sessions that were opened or closed since the node stopped: it has not heard of them. */
+  /** Sessions that were opened or closed since the node stopped: it does not know them. */
   async #askStopped(node: NodeProcess, sinceMs: number): Promise<void> {
     const changed = this.#accounts.flatMap((account) =>
       account.sessions

@@ -71,7 +71,7 @@ export interface DraftState {
   /** Fencing number of the newest stream. It rises through all drafts of this slot, so that no late command counts. */
   readonly stream: number;
   readonly draft: Draft | null;
-  /** Last draft of a free slot, if that became complete. It gives way to a new draft. */
+  /** Last draft of a free slot, if that became complete. A new draft replaces it. */
   readonly finished?: FinishedUpload;
 }
 

@@ -90,7 +90,7 @@ export const REQUEST_ROWS = {
       'Event streams of a session',
       'streams',
       [8, 1, 100],
-      'Event streams of one session at this node; the oldest gives way.',
+      'Event streams of one session at this node; a further one closes the oldest.',
     ),
     SseStreamsPerAddress: count(
       67,

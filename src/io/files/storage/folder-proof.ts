@@ -12,7 +12,7 @@ import type { Markers } from './marker-folder.ts';
 export const MARKER_WAIT_MS = 5 * SECOND_MS;
 const RENEWED_MS = MINUTE_MS;
 const CHECK_INTERVAL_MS = SECOND_MS;
-/** Markers of this node that are kept, with the one of before: others may not have heard of the newest yet. */
+/** Markers of this node that are kept, with the one of before: others may not know the newest yet. */
 const KEPT = 2;
 /** A value becomes a name: what the database says is judged. */
 const VALUE = /^[0-9a-f]{32}$/;

@@ -70,7 +70,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Throws as `check` does where a reader heard `lost`. A result that no byte decided stays. */
+  /** Throws as `check` does where a reader received `lost`. A result that no byte decided stays. */
   checkRead(): void {
     if (!this.failedUnread) this.check();
   }
@@ -172,7 +172,7 @@ export class PrebufferedBody implements IncomingBody, IncomingSink {
     this.#totals.overflowBytes += bytes.length;
   }
 
-  /** A sink that reads already hears `lost`; `check` has the error. */
+  /** A sink that reads already receives `lost`; `check` has the error. */
   #fail(name: 'StorageFull' | 'Overloaded' | 'TaskTimedOut' | 'FileStorageFailed'): void {
     this.#failure = new GatewayError(name);
     this.discard();

@@ -20,7 +20,7 @@ export interface RecoveryOptions {
   readonly storage: Pick<FileStorage, 'sweep'>;
   /**
    * Limits a node to its own uploads, and hashes none of them, because acknowledged bytes are on the disk. Parts that
-   * were written at or after `keepSinceMs` stay: one may be of an upload that this node has not heard of yet.
+   * were written at or after `keepSinceMs` stay: one may be of an upload that this node does not know yet.
    */
   readonly node?: { readonly ownership: Ownership; readonly keepSinceMs: number };
 }

@@ -75,7 +75,7 @@ function actionOf({ params }: RpcRequest): string | undefined {
 
 /**
  * The address is that of the home page and has nothing of the request: a person who opens it connects the server for their own
- * account. No stream leads to clients with a handshake, so none hears of the end (`notifications/elicitation/complete`).
+ * account. No stream leads to clients with a handshake, so none is notified of the end (`notifications/elicitation/complete`).
  */
 export function loginRequest(server: UpstreamServer, call: ToolCall): string | RpcFailure {
   const params: JsonObject = {

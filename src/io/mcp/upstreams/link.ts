@@ -1,5 +1,5 @@
 /**
- * The link to one other MCP server: the official client opens it, lists its tools and hears of changes; calls take the module
+ * The link to one other MCP server: the official client opens it, lists its tools and is notified of changes; calls take the module
  * client. The start never waits for a server, and one that fails is asked again with growing pauses.
  */
 import type { Client } from '@modelcontextprotocol/client';

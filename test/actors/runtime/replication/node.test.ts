@@ -97,21 +97,24 @@ t.test('node: with cut links, rows arrive by polling and gates open by renewals'
   t.ok(a.node.admits && b.node.admits);
 });
 
-t.test('node: one that hears all members looks for no rows, until one of them is silent', async (t) => {
-  const cluster = new TestCluster();
-  const [a, b] = await cluster.start('a', 'b');
-  await cluster.pass(LEASE_MS);
-  const fetched: string[] = [];
-  cluster.holds = (call) => {
-    if (call.method === 'fetch') fetched.push(call.client === a.client ? 'a' : 'b');
-    return false;
-  };
-  await cluster.pass(LEASE_MS);
-  t.same(fetched, []);
-  cluster.processOf(b).isUnlinked = true;
-  await cluster.pass(150);
-  t.same([...new Set(fetched)].sort(), ['a', 'b']);
-});
+t.test(
+  'node: one that receives rows of all members looks for none, until one of them is silent',
+  async (t) => {
+    const cluster = new TestCluster();
+    const [a, b] = await cluster.start('a', 'b');
+    await cluster.pass(LEASE_MS);
+    const fetched: string[] = [];
+    cluster.holds = (call) => {
+      if (call.method === 'fetch') fetched.push(call.client === a.client ? 'a' : 'b');
+      return false;
+    };
+    await cluster.pass(LEASE_MS);
+    t.same(fetched, []);
+    cluster.processOf(b).isUnlinked = true;
+    await cluster.pass(150);
+    t.same([...new Set(fetched)].sort(), ['a', 'b']);
+  },
+);
 
 t.test('node: a push that is lost on an open link arrives after the next renewal', async (t) => {
   const cluster = new TestCluster();

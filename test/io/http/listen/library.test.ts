@@ -125,7 +125,7 @@ async function piecesOf(uws: Uws, end: string): Promise<(number | 'whole')[]> {
   return pieces;
 }
 
-/** All that a client hears that sends a head with this `Expect`, and its body of five bytes once it heard something. */
+/** All that a client receives that sends a head with this `Expect`, and its body of five bytes once it received something. */
 async function heard(uws: Uws, expected: string, answer: (response: HttpResponse) => void): Promise<string> {
   const app = uws.App();
   app.post('/', (response) => {
