@@ -41,6 +41,7 @@ export const AUDIT_EVENTS = {
   admin_key_updated: 'admin',
   admin_key_removed: 'admin',
   admin_resend: 'admin',
+  payload_read: 'admin',
   list_exported: 'admin',
   'admin.reload': 'admin',
   mcp_tool_approved: 'admin',

@@ -14,6 +14,7 @@ import type { UpstreamAdministration } from '../../src/io/mcp/upstreams/servers.
 import type { AdminAppDeps } from '../../src/io/routes/admin/apps.ts';
 import { createAdminRoutes } from '../../src/io/routes/admin/index.ts';
 import type { OperationDeps } from '../../src/io/routes/admin/operations.ts';
+import type { AdminWebhookDeps } from '../../src/io/routes/admin/webhooks.ts';
 import { createAppRoutes } from '../../src/io/routes/apps.ts';
 import {
   type Account,
@@ -38,6 +39,7 @@ const NO_MCP_SERVERS: UpstreamAdministration = {
 const NO_WEBHOOKS = {
   oldestUndeliveredSeconds: async () => null,
   deliveries: noWebhooks,
+  payload: noWebhooks,
   resend: noWebhooks,
 };
 
@@ -62,7 +64,7 @@ export interface AdminFixture extends AccountFixture {
 
 export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly reload?: Reload;
-  readonly webhooks?: AdminAppDeps['webhooks'];
+  readonly webhooks?: AdminAppDeps['webhooks'] & Partial<AdminWebhookDeps['webhooks']>;
   readonly setupLink?: SetupLink;
   /** Other nodes; without it the gateway is alone. */
   readonly links?: NodeLinks;

@@ -72,11 +72,75 @@ async function callTool(page: Page): Promise<void> {
   await page.getByRole('main').locator('pre').first().waitFor();
 }
 
+/** Three attempts of one webhook that its receiver does not take. */
+const REFUSED_DELIVERY = {
+  items: (['timed_out', 'unreachable', null] as const).map((failure, index) => ({
+    number: index + 1,
+    webhookId: 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W',
+    source: 'live',
+    utc: new Date(Date.now() - (3 - index) * 90_000).toISOString(),
+    attempt: index + 1,
+    outcome: 'failed',
+    status: failure === null ? 503 : null,
+    class: failure,
+    milliseconds: failure === 'timed_out' ? 5_000 : 42,
+    events: 14,
+    firstTick: '1795167000000123',
+    lastTick: '1795167000000456',
+    answer: failure === null ? 'upstream connect error or disconnect before headers' : '',
+    type: 'OrderCreated',
+    signed:
+      failure === 'unreachable'
+        ? null
+        : { timestamp: 1_795_167_000, signature: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=' },
+  })),
+  parked: [],
+  resends: [],
+  oldestUndeliveredSeconds: 1_370,
+};
+
+/** The deliveries of one application, of which the first row is opened. */
+async function openDelivery(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Deliveries of Ledger sync' }).click();
+  await page.locator('.delivery summary').first().click();
+  await page.getByRole('table', { name: /^Attempts of/ }).scrollIntoViewIfNeeded();
+}
+
+const seeDeliveries = (shown: string) => async (page: Page) => {
+  await page.getByRole('button', { name: 'Deliveries of Ledger sync' }).click();
+  const found = page.locator(shown).first();
+  await found.waitFor();
+  await found.scrollIntoViewIfNeeded();
+};
+
 export const VIEWS: readonly View[] = [
   panel('Dashboard', underLoad, { documented: desktop('light', 'dark') }),
   panel('Users', shows('Ada Brandt'), { documented: desktop('light') }),
   panel('UserKeys', shows('Invoice agent')),
   panel('Apps', shows('Ledger sync')),
+  panel('Apps', openDelivery, { name: 'panel-deliveries' }),
+  panel('Apps', openDelivery, {
+    name: 'panel-deliveries-refused',
+    answers: { '**/api/deliveries?*': (route) => route.fulfill({ json: { result: REFUSED_DELIVERY } }) },
+    documented: desktop('light'),
+  }),
+  panel('Apps', seeDeliveries('.empty'), {
+    name: 'panel-deliveries-empty',
+    answers: {
+      '**/api/deliveries?*': (route) =>
+        route.fulfill({
+          json: { result: { ...REFUSED_DELIVERY, items: [], oldestUndeliveredSeconds: null } },
+        }),
+    },
+  }),
+  panel('Apps', seeDeliveries('.note.bad'), {
+    name: 'panel-deliveries-failing',
+    answers: { '**/api/deliveries?*': fails },
+  }),
+  panel('Apps', seeDeliveries('.skeleton'), {
+    name: 'panel-deliveries-slow',
+    answers: { '**/api/deliveries?*': hangs },
+  }),
   panel('Events', shows('OrderCreated')),
   panel('Uploads', shows('No open uploads')),
   panel('LoginLog', shows('sign_up')),

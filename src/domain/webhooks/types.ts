@@ -57,6 +57,16 @@ export interface AttemptResult {
   readonly elapsedMs: number;
   /** The beginning of the answer, at most `ANSWER_KEPT_MAX` characters. */
   readonly answer: string;
+  /** Absent where nothing was sent, and in attempts of versions that did not keep it. */
+  readonly signed?: SentSignature;
+}
+
+/** The headers of a request that its receiver verifies it by, as they were sent: no secret is among them. */
+interface SentSignature {
+  /** `webhook-timestamp`: whole seconds of the Unix clock. */
+  readonly timestamp: number;
+  /** `webhook-signature`: one `v1,…` for each key that signed. */
+  readonly signature: string;
 }
 
 /** A delivery that is under way or waits to be tried again. Its bytes follow from its events. */

@@ -43,13 +43,15 @@ function deliveriesRoute(ownerApi: WebhookOwnerApi): AnyRoute {
     query: object({
       appId: appIdSchema,
       after: optional(integer({ minimum: 0, description: 'Number of the last attempt of the page before' })),
+      before: optional(integer({ minimum: 1, description: 'The newest attempts before this number' })),
       limit: optional(integer({ minimum: 1, maximum: PAGE_LINES_MAX })),
     }),
     result: deliveriesSchema,
     errors: ['NotFound'],
     handle(context) {
-      const { appId, after, limit = PAGE_LINES } = context.query;
-      return ownerApi.deliveries(accountCall(context), requireId(appId, 'appId'), after, limit);
+      const { appId, after, before, limit = PAGE_LINES } = context.query;
+      const page = { after, before, limit };
+      return ownerApi.deliveries(accountCall(context), requireId(appId, 'appId'), page);
     },
   });
 }

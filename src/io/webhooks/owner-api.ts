@@ -3,7 +3,6 @@
  * of schemas for REST, MCP tools and the admin panel.
  */
 import { app } from '../../actors/apps/app.ts';
-import type { LogLine } from '../../actors/apps/delivery-log.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import {
   array,
@@ -22,7 +21,7 @@ import { SECOND_MS, toIso } from '../../domain/time.ts';
 import { RESEND_SPAN_MAX_MS } from '../../domain/webhooks/types.ts';
 import { type AccountCall, askOptions } from '../accounts/account.ts';
 import { type AppItem, appItem, requireOwnApp } from '../apps/apps.ts';
-import type { AtDeliverer, WebhookOwnerWork } from './owner-work.ts';
+import type { AtDeliverer, ShownLine, WebhookOwnerWork } from './owner-work.ts';
 
 const failureClasses = ['blocked_address', 'unresolved', 'unreachable', 'timed_out', 'broken'] as const;
 
@@ -43,7 +42,22 @@ const deliverySchema = named(
     firstTick: text({ examples: ['1795167000000123'] }),
     lastTick: text({ examples: ['1795167000000456'] }),
     answer: text({ description: 'The beginning of what the receiver said', examples: ['ok'] }),
+    type: nullable(text({ description: 'Of the first event, while it is kept', examples: ['OrderCreated'] })),
+    signed: nullable(
+      object({
+        timestamp: integer({ description: 'The header webhook-timestamp as it was sent' }),
+        signature: text({
+          description: 'The header webhook-signature as it was sent',
+          examples: ['v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4='],
+        }),
+      }),
+    ),
   }),
+);
+
+export const payloadSchema = named(
+  'DeliveryPayload',
+  object({ webhookId: text(), payload: text({ examples: ['{"module":"core"}'] }) }),
 );
 
 export const deliveriesSchema = named(
@@ -83,6 +97,12 @@ export const pingSchema = named(
 type DeliveryList = Static<typeof deliveriesSchema>;
 type PingResult = Static<typeof pingSchema>;
 
+interface DeliveriesPage {
+  readonly after?: number | undefined;
+  readonly before?: number | undefined;
+  readonly limit: number;
+}
+
 /** Selects what is sent again. */
 export type ResendRequest =
   | { readonly webhookId: string }
@@ -115,17 +135,12 @@ export class WebhookOwnerApi {
     return sinceMs === null ? null : Math.max(0, Math.round((nowMs - sinceMs) / SECOND_MS));
   }
 
-  /** Attempts after number `after`, or the newest ones without it. Ascending. */
-  async deliveries(
-    call: AccountCall,
-    appId: string,
-    after: number | undefined,
-    limit: number,
-  ): Promise<DeliveryList> {
+  /** Attempts after number `after`, or the newest ones before `before`, or of all. Ascending. */
+  async deliveries(call: AccountCall, appId: string, page: DeliveriesPage): Promise<DeliveryList> {
     const { webhook } = await requireOwnApp(call, appId);
-    const from = after ?? null;
-    const here = () => this.#work.lines(appId, from, limit);
-    const lines = await this.#at('webhookLines', appId, here, from, limit);
+    const { after = null, before = null, limit } = page;
+    const here = () => this.#work.lines(appId, { after, before, limit });
+    const lines = await this.#at('webhookLines', appId, here, after, limit, before);
     return {
       items: lines.map(deliveryItem),
       parked: webhook.parked.map(({ webhookId, tick, utcMs, status }) => ({
@@ -137,6 +152,13 @@ export class WebhookOwnerApi {
       resends: webhook.resends.map(({ resendId, events }) => ({ resendId, events })),
       oldestUndeliveredSeconds: await this.oldestUndeliveredSeconds(appId, call.nowMs),
     };
+  }
+
+  /** The body of one delivery as it was sent, while all of its events are kept. */
+  async payload(call: AccountCall, appId: string, webhookId: string): Promise<Static<typeof payloadSchema>> {
+    await requireOwnApp(call, appId);
+    const here = () => this.#work.payload(appId, webhookId);
+    return { webhookId, payload: await this.#at('webhookPayload', appId, here, webhookId) };
   }
 
   /** The cursor does not move; repeated requests carry `webhook-resend: true`. */
@@ -188,8 +210,8 @@ export class WebhookOwnerApi {
   }
 }
 
-function deliveryItem(line: LogLine): Static<typeof deliverySchema> {
-  const { number, webhookId, source, attempt, outcome, status, answer, firstTick, lastTick } = line;
+function deliveryItem(line: ShownLine): Static<typeof deliverySchema> {
+  const { number, webhookId, source, attempt, outcome, status, answer, firstTick, lastTick, type } = line;
   return {
     number,
     webhookId,
@@ -204,5 +226,7 @@ function deliveryItem(line: LogLine): Static<typeof deliverySchema> {
     firstTick,
     lastTick,
     answer,
+    type,
+    signed: line.signed ?? null,
   };
 }

@@ -9,6 +9,7 @@ import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { GatewayError } from '../../domain/errors.ts';
 import { type EventLog, OWN_MODULE } from '../../domain/events/events.ts';
 import { type Clock, toIso } from '../../domain/time.ts';
+import { bodyOf, webhookIdOf } from '../../domain/webhooks/batch.ts';
 import { classify } from '../../domain/webhooks/outcome.ts';
 import { type FailureClass, RESEND_EVENTS_MAX, type Resend } from '../../domain/webhooks/types.ts';
 import type { TraceSpan } from '../tracing/span.ts';
@@ -22,6 +23,18 @@ const PINGS_MAX = 8;
 
 /** The events of a resend, without those that have left the log. */
 type ResendTarget = Pick<Resend, 'after' | 'until' | 'sequences' | 'events'>;
+
+/** The attempts that are listed, by the numbers of the neighbours of the page; null for none. */
+interface LinesPage {
+  readonly after: number | null;
+  readonly before: number | null;
+  readonly limit: number;
+}
+
+/** An attempt with the type of its first event. */
+export interface ShownLine extends LogLine {
+  readonly type: string | null;
+}
 
 interface PingResult {
   readonly webhookId: string;
@@ -55,22 +68,34 @@ export class WebhookOwnerWork {
     return this.#deps.dispatcher.oldestUndeliveredMs(appId) ?? null;
   }
 
-  /** Attempts after number `after`, or the newest ones for null. Ascending. */
-  async lines(appId: string, after: number | null, limit: number): Promise<readonly LogLine[]> {
+  /** Attempts after number `after`, or the newest ones before `before`, or of all. Ascending. */
+  async lines(appId: string, { after, before, limit }: LinesPage): Promise<readonly ShownLine[]> {
     const lines = await this.#lines(appId);
-    return after === null
-      ? lines.slice(-limit)
-      : lines.filter(({ number }) => number > after).slice(0, limit);
+    const page =
+      after === null
+        ? lines.filter(({ number }) => before === null || number < before).slice(-limit)
+        : lines.filter(({ number }) => number > after).slice(0, limit);
+    const types = new Map<string, string | null>();
+    for (const { webhookId, sequences } of page)
+      if (!types.has(webhookId)) types.set(webhookId, this.#typeOf(appId, webhookId, sequences));
+    return page.map((line) => ({ ...line, type: types.get(line.webhookId) ?? null }));
+  }
+
+  /** The body that was sent, made of its events again. Rejects with `NotFound`, also where the log lacks one of them. */
+  async payload(appId: string, webhookId: string): Promise<string> {
+    const { log } = this.#deps;
+    const sequences = await this.#sequencesOf(appId, webhookId);
+    const events = sequences.flatMap((sequence) => log.page(sequence - 1, 1));
+    const isWhole = sequences.every((sequence, index) => events[index]?.sequence === sequence);
+    if (!isWhole || webhookIdOf(log.epoch, appId, sequences) !== webhookId)
+      throw new GatewayError('NotFound', 'its events are no longer kept');
+    return bodyOf(events);
   }
 
   /** The events of one delivery. Rejects with `NotFound`. */
   async delivered(appId: string, webhookId: string): Promise<ResendTarget> {
-    const { actors, log } = this.#deps;
-    const line = (await this.#lines(appId)).find((each) => each.webhookId === webhookId);
-    const view = await actors.query(app, appId, { type: 'view' });
-    const parked = view?.webhook.parked.find((each) => each.webhookId === webhookId);
-    const all = line?.sequences ?? (parked === undefined ? [] : [parked.sequence]);
-    if (all.length === 0) throw new GatewayError('NotFound', 'no such delivery');
+    const { log } = this.#deps;
+    const all = await this.#sequencesOf(appId, webhookId);
     const sequences = all.filter((sequence) => log.page(sequence - 1, 1)[0]?.sequence === sequence);
     const [first] = sequences;
     if (first === undefined) throw new GatewayError('NotFound', 'its events are no longer kept');
@@ -128,6 +153,25 @@ export class WebhookOwnerWork {
     return { webhookId, delivered, status, class: failure, milliseconds: elapsedMs, answer };
   }
 
+  /** Positions of the events of one delivery. Rejects with `NotFound`: a test has none. */
+  async #sequencesOf(appId: string, webhookId: string): Promise<readonly number[]> {
+    const line = (await this.#lines(appId)).find((each) => each.webhookId === webhookId);
+    const view = await this.#deps.actors.query(app, appId, { type: 'view' });
+    const parked = view?.webhook.parked.find((each) => each.webhookId === webhookId);
+    const all = line?.sequences ?? (parked === undefined ? [] : [parked.sequence]);
+    if (all.length === 0) throw new GatewayError('NotFound', 'no such delivery');
+    return all;
+  }
+
+  /** The type of the first event; null where it has left the log, or a restored log has another one there. */
+  #typeOf(appId: string, webhookId: string, sequences: readonly number[]): string | null {
+    const { log } = this.#deps;
+    const [first] = sequences;
+    if (first === undefined || webhookIdOf(log.epoch, appId, sequences) !== webhookId) return null;
+    const [event] = log.page(first - 1, 1);
+    return event?.sequence === first ? event.type : null;
+  }
+
   async #lines(appId: string): Promise<LogLine[]> {
     const pages = Array.from({ length: PAGES }, (_, page) =>
       this.#deps.actors.query(deliveryLog, logPageId(appId, page), { type: 'lines' }),
@@ -142,6 +186,7 @@ export const WEBHOOK_VERBS = [
   'webhookLines',
   'webhookDelivered',
   'webhookDeliveredBetween',
+  'webhookPayload',
   'webhookPing',
 ] as const;
 export type WebhookVerb = (typeof WEBHOOK_VERBS)[number];
@@ -161,14 +206,21 @@ export function webhookVerbs(
   };
   return {
     webhookWaiting: (appId) => work.waitingSinceMs(admitted(appId)),
-    webhookLines: (appId, after, limit) =>
-      work.lines(admitted(appId), after === null ? null : numberOf(after), numberOf(limit)),
+    webhookLines: (appId, after, limit, before) =>
+      work.lines(admitted(appId), {
+        after: numberOrNull(after),
+        before: numberOrNull(before),
+        limit: numberOf(limit),
+      }),
     webhookDelivered: (appId, webhookId) => work.delivered(admitted(appId), textOf(webhookId)),
     webhookDeliveredBetween: (appId, fromMs, toMs) =>
       work.deliveredBetween(admitted(appId), numberOf(fromMs), numberOf(toMs)),
+    webhookPayload: (appId, webhookId) => work.payload(admitted(appId), textOf(webhookId)),
     webhookPing: (appId) => work.ping(admitted(appId)),
   };
 }
+
+const numberOrNull = (value: unknown) => (value === null ? null : numberOf(value));
 
 /** Runs `here` where this node delivers to the application, otherwise calls the verb at the node that does. */
 export type AtDeliverer = <Result>(

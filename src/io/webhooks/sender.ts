@@ -62,10 +62,12 @@ export function createWebhookSender(options: SenderOptions): WebhookSender {
     const { url } = decision;
     const answerMaxBytes = ANSWER_READ_MAX_BYTES;
     const { mayBegin } = delivery.leased;
-    return outcomeOf(
+    const outcome = outcomeOf(
       await client.request({ method: 'POST', url, headers, body, answerMaxBytes, signal, mayBegin }),
       clock(),
     );
+    if (!outcome.sent) return outcome;
+    return { ...outcome, signed: { timestamp: content.timestamp, signature: headers['webhook-signature'] } };
   };
   const send = async (delivery: OutgoingDelivery): Promise<AttemptResult> => {
     const startMs = elapsed();

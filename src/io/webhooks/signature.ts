@@ -46,7 +46,7 @@ export function deliveryHeaders(
   { sent, signing }: DeliveryKeys,
   content: SignedContent,
   resent: boolean,
-): Record<string, string> {
+): Readonly<Record<string, string>> & { readonly 'webhook-signature': string } {
   return {
     'content-type': 'application/json',
     'user-agent': 'gatehouse-webhooks',

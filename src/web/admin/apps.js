@@ -1,9 +1,9 @@
 /** Applications of all accounts: approval, MCP logins, webhooks and their deliveries. */
 import { get, post } from '../shared/api.js';
-import { DeliveryList } from '../shared/deliveries.js';
+import { attemptsOf, DeliveryList } from '../shared/deliveries.js';
 import { PagedTable, useLoad, usePages } from '../shared/ui.js';
-import { html, useState } from '../vendor/preact.js';
-import { AppActs, appColumns, UNREGISTERED, Webhook } from './account/app-parts.js';
+import { html, useEffect, useRef, useState } from '../vendor/preact.js';
+import { AppActs, appColumns, deliveryActs, UNREGISTERED, Webhook } from './account/app-parts.js';
 import { Csv } from './who.js';
 
 const PAGE = 100;
@@ -21,6 +21,9 @@ export function AppsPage({ info, role }) {
   );
   const waiting = useLoad(() => get('/ProxyAdmin/api/apps', { approved: false, limit: COUNTED_MAX }), []);
   const [shown, setShown] = useState(undefined);
+  const deliveries = useRef(null);
+  // The list is below the table: the heading takes the focus, and the page scrolls to it.
+  useEffect(() => deliveries.current?.focus(), [shown]);
   const change = async (appId, flags) => {
     await post('/ProxyAdmin/api/apps/update', { appId, ...flags });
     await Promise.all([pages.reload(), waiting.reload()]);
@@ -47,8 +50,8 @@ export function AppsPage({ info, role }) {
     <section class="card"><header><div class="push"><${Csv} list="applications" query=${filter} /></div></header><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" empty="No applications yet." /></section>
     ${
       chosen !== undefined &&
-      html`<section class="card"><header><h2>Deliveries of ${chosen.name}</h2></header>
-      <${DeliveryList} key=${chosen.id} load=${() => get('/ProxyAdmin/api/deliveries', { appId: chosen.id })} resend=${(webhookId) => post('/ProxyAdmin/api/resend', { appId: chosen.id, webhookId })} canResend=${role !== 'viewer'} /></section>`
+      html`<section class="card"><header><h2 ref=${deliveries} tabindex="-1">Deliveries of ${chosen.name}</h2></header>
+      <${DeliveryList} key=${chosen.id} load=${attemptsOf((before) => get('/ProxyAdmin/api/deliveries', { appId: chosen.id, before }))} ...${role === 'viewer' ? {} : deliveryActs(() => chosen.id)} /></section>`
     }`;
 }
 

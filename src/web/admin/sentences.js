@@ -38,6 +38,7 @@ export const SENTENCES = {
   admin_key_updated: did('changed a key'),
   admin_key_removed: did('removed a key'),
   admin_resend: did('sent a webhook of an application again'),
+  payload_read: did('read what a webhook of an application carried'),
   list_exported: did(({ list }) => `exported the list ${shown(list)}`),
   'admin.reload': did((fields) => `reloaded the catalog${outcome(fields)}`),
   mcp_tool_approved: did(({ server, name }) => `approved the tool ${name} of the server ${server}`),

@@ -89,7 +89,7 @@ function App({ app, hasWebhooks, edit, rotate, finish, enable, remove }) {
       ${hasFormerKey(app) && html`<${Ask} label="End the former key" title="End the former key?" confirm="End it" done="Webhooks use the new key now." question="Receivers that still use the former key will refuse webhooks." run=${finish} />`}
       <${Ask} label="Remove" title=${`Remove ${app.name}?`} confirm="Remove it" done="The application was removed." question="Its sessions and webhooks end immediately. This cannot be undone." run=${remove} />
     </div>
-    ${hasWebhook && html`<${Deliveries} load=${(after) => get('/auth/v1/app/deliveries', { appId: app.id, after })} resend=${(webhookId) => post('/auth/v1/app/resend', { appId: app.id, webhookId })} />`}
+    ${hasWebhook && html`<${Deliveries} read=${(before) => get('/auth/v1/app/deliveries', { appId: app.id, before })} resend=${({ webhookId }) => post('/auth/v1/app/resend', { appId: app.id, webhookId })} />`}
   </article>`;
 }
 

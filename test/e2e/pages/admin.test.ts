@@ -172,17 +172,37 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   t.ok(sent >= 2, `sent ${sent} times`);
   await row.getByText('approved', { exact: true }).waitFor();
   await row.getByRole('button', { name: 'Deliveries of Shop' }).click();
-  // The newest row is first: the approval is an event of its own.
-  const rows = page.getByRole('region', { name: 'Deliveries' }).getByRole('row');
-  const delivery = rows.last();
+  // The newest delivery is first: the approval is an event of its own.
+  const delivery = page.locator('.delivery').filter({ hasText: 'Tried' });
   await refreshUntil(page, delivery.getByText('delivered'));
+  await delivery.locator('summary').click();
+  const attempts = delivery.getByRole('table', { name: 'Attempts of Tried' }).getByRole('row');
+  await attempts.nth(1).getByText('200').waitFor();
   t.same(await violations(), []);
   await picture('admin-deliveries');
   await delivery.getByRole('button', { name: 'Resend' }).click();
   await page.getByText('The delivery is sent again').waitFor();
-  const resent = rows.filter({ has: page.getByText('resend', { exact: true }) });
-  await refreshUntil(page, resent.getByText('delivered'));
+  await refreshUntil(page, delivery.getByText('2 attempts'));
+  t.equal(await attempts.filter({ has: page.getByText('resend', { exact: true }) }).count(), 1);
   t.equal(heard.filter((id) => id === heard[0]).length, 2, 'the same webhook-id');
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await delivery.getByRole('button', { name: 'Show payload' }).click();
+  await delivery.getByRole('button', { name: 'Copy payload' }).click();
+  await delivery.getByRole('button', { name: 'Copied' }).waitFor();
+  const carried = JSON.parse(await page.evaluate<string>('navigator.clipboard.readText()'));
+  t.match(carried, { module: 'core', type: 'Tried' });
+  await delivery
+    .getByRole('button', { name: /copy the headers with the signature/ })
+    .first()
+    .click();
+  await delivery
+    .getByRole('button', { name: /^Copied/ })
+    .nth(1)
+    .waitFor();
+  const signature = await page.evaluate<string>('navigator.clipboard.readText()');
+  t.match(signature, /^webhook-id: msg_\S+\nwebhook-timestamp: \d{10}\nwebhook-signature: v1,\S{44}$/);
+  t.same(await violations(), []);
+  await picture('admin-delivery-payload');
 }
 
 /** No request is sent before the dialog is confirmed: not by a select, Escape or Cancel. */

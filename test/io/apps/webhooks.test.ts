@@ -63,6 +63,10 @@ async function start(t: Test) {
     webhooks: {
       oldestUndeliveredSeconds: async (id, nowMs) =>
         (await ownerApi?.oldestUndeliveredSeconds(id, nowMs)) ?? null,
+      payload: async (call, id, webhookId) => {
+        if (ownerApi === undefined) throw new Error('not started');
+        return ownerApi.payload(call, id, webhookId);
+      },
     },
     webhookPort: {
       changed: (appId) => dispatcher?.changed(appId),
@@ -322,6 +326,47 @@ t.test(
       status: 200,
       result: { webhook: { state: 'active' } },
     });
+  },
+);
+
+t.test(
+  'deliveries: backwards from a number, with the type of the first event and the signature that was sent',
+  async (t) => {
+    const { append, deliveries, receivers, actors, owner, log } = await start(t);
+    const signed = { timestamp: 1_795_167_000, signature: 'v1,abc' };
+    receivers.answer = () => ({ status: 500, signed });
+    log.append({ userId: owner.userId, type: 'OrderPaid' });
+    await append();
+    await actors.advance(2 * MINUTE_MS);
+    const { items } = await deliveries();
+    t.ok(items.length > 3);
+    t.match(items[0], { type: 'OrderPaid', signed });
+    t.same(
+      (await deliveries('&before=4&limit=2')).items.map(({ number }) => number),
+      [2, 3],
+    );
+    t.same((await deliveries('&before=1')).items, []);
+  },
+);
+
+t.test(
+  'payload: the bytes that were sent, for admins, while the events are kept; each look is in the audit log',
+  async (t) => {
+    const { append, deliveries, receivers, send, ask, appId, log, owner } = await start(t);
+    await append(2);
+    const [first] = (await deliveries()).items;
+    const look = (webhookId = first?.webhookId, account?: typeof owner) =>
+      ask(`delivery?appId=${appId}&webhookId=${webhookId}`, account);
+    t.match(await look(), { status: 200, result: { payload: receivers.got[0]?.body } });
+    t.match((await ask('audit?event=payload_read')).result, [
+      { event: 'payload_read', fields: { appId, webhookId: first?.webhookId } },
+    ]);
+    refused(t, await look(first?.webhookId, owner), 403, /Access denied/);
+    refused(t, await look('msg_unknown'), 404, /no such delivery/);
+    await send('ping', {});
+    refused(t, await look((await deliveries()).items.at(-1)?.webhookId), 404, /no such delivery/);
+    log.trim(1);
+    refused(t, await look(), 404, /no longer kept/);
   },
 );
 

@@ -126,6 +126,8 @@ t.test('delivery: one POST with the bytes of the events, the API key and the thr
   });
   t.notOk(got?.headers['webhook-resend']);
   t.equal(got?.headers['accept-encoding'], 'identity', 'no content coding is requested');
+  const { 'webhook-timestamp': timestamp, 'webhook-signature': signature } = got?.headers ?? {};
+  t.strictSame(result.signed, { timestamp: Number(timestamp), signature }, 'the result has what was sent');
 });
 
 // covers R85

@@ -7,14 +7,24 @@ import { requireId } from '../../accounts/login-parts.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { viewApp } from '../../apps/apps.ts';
 import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
-import { deliveriesSchema, resendSchema, type WebhookOwnerApi } from '../../webhooks/owner-api.ts';
+import {
+  deliveriesSchema,
+  payloadSchema,
+  resendSchema,
+  type WebhookOwnerApi,
+} from '../../webhooks/owner-api.ts';
 import { accountCall } from '../sessions.ts';
 
 const appIdSchema = int64('Application id: decimal string');
+const webhookIdSchema = text({
+  minLength: 1,
+  maxLength: 64,
+  examples: ['msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'],
+});
 const PAGE_LINES = 100;
 
 export interface AdminWebhookDeps {
-  readonly webhooks: Pick<WebhookOwnerApi, 'deliveries' | 'resend'>;
+  readonly webhooks: Pick<WebhookOwnerApi, 'deliveries' | 'payload' | 'resend'>;
 }
 
 export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRoute[] {
@@ -23,7 +33,7 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
       method: 'GET',
       path: '/ProxyAdmin/api/deliveries',
       summary: 'Webhook attempts of any application; without `after` the newest',
-      docs: { description: 'Ascending by `number`, 100 a page.' },
+      docs: { description: 'Ascending by `number`, 100 a page; `before` goes back.' },
       group: 'admin',
       feature: 'webhooks',
       auth: 'admin',
@@ -33,12 +43,38 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
         after: optional(
           integer({ minimum: 0, description: 'Number of the last attempt of the page before' }),
         ),
+        before: optional(integer({ minimum: 1, description: 'The newest attempts before this number' })),
       }),
       result: deliveriesSchema,
       errors: ['NotFound'],
       async handle(context) {
         const appId = requireId(context.query.appId, 'appId');
-        return webhooks.deliveries(await ownerCall(context, appId), appId, context.query.after, PAGE_LINES);
+        const { after, before } = context.query;
+        const page = { after, before, limit: PAGE_LINES };
+        return webhooks.deliveries(await ownerCall(context, appId), appId, page);
+      },
+    }),
+    defineRoute({
+      method: 'GET',
+      path: '/ProxyAdmin/api/delivery',
+      summary: 'The body of one webhook of any application, as it was sent',
+      docs: {
+        description:
+          'While all of its events are kept. Each look is in the audit log. Of a test there is none.',
+      },
+      group: 'admin',
+      feature: 'webhooks',
+      auth: 'admin',
+      role: 'support',
+      limits: [],
+      query: object({ appId: appIdSchema, webhookId: webhookIdSchema }),
+      result: payloadSchema,
+      errors: ['NotFound'],
+      async handle(context) {
+        const appId = requireId(context.query.appId, 'appId');
+        const call = await ownerCall(context, appId);
+        await auditAct(context, 'payload_read', appId, context.query.webhookId);
+        return webhooks.payload(call, appId, context.query.webhookId);
       },
     }),
     defineRoute({
@@ -56,25 +92,31 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
       limits: [],
       body: object({
         appId: appIdSchema,
-        webhookId: text({ minLength: 1, maxLength: 64, examples: ['msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'] }),
+        webhookId: webhookIdSchema,
       }),
       result: resendSchema,
       errors: ['FreshLoginRequired', 'NotFound', 'AppLimitReached', 'WebhookDisabled'],
       async handle(context) {
         requireFresh(context);
-        const { actors, body, client, nowMs, session } = context;
+        const { body } = context;
         const appId = requireId(body.appId, 'appId');
         const call = await ownerCall(context, appId);
-        await actors.auditFirst({
-          utcMs: nowMs,
-          event: 'admin_resend',
-          userId: session.userId,
-          fields: { appId, webhookId: body.webhookId, address: client.address },
-        });
+        await auditAct(context, 'admin_resend', appId, body.webhookId);
         return webhooks.resend(call, appId, { webhookId: body.webhookId });
       },
     }),
   ];
+}
+
+/** Writes what an admin does to a webhook before it is done. */
+function auditAct(
+  { actors, client, nowMs, session }: RouteContext<unknown, unknown, SessionContext>,
+  event: 'admin_resend' | 'payload_read',
+  appId: string,
+  webhookId: string,
+): Promise<void> {
+  const fields = { appId, webhookId, address: client.address };
+  return actors.auditFirst({ utcMs: nowMs, event, userId: session.userId, fields });
 }
 
 /** A call in the name of the owner; the audit log names the admin. Throws `NotFound`. */

@@ -1,4 +1,5 @@
 /** An application in a list: what it is, its state, its webhook, and what an admin may change. */
+import { get, post } from '../../shared/api.js';
 import { Act, Ask, ShortId } from '../../shared/ui.js';
 import { html } from '../../vendor/preact.js';
 import { Who } from '../who.js';
@@ -63,3 +64,13 @@ export function Webhook({ app }) {
     <span class="small soft">${app.success_count} delivered, ${app.failed_count} failed${oldest === null ? '' : `, oldest pending ${oldest} s`}</span><br />
     <span class=${`tag ${KINDS[state] ?? ''}`}>${state}</span>`;
 }
+
+/** Acts on a delivery of the application that `appOf(delivery)` names, for `DeliveryList`. */
+export const deliveryActs = (appOf) => ({
+  resend: (delivery) =>
+    post('/ProxyAdmin/api/resend', { appId: appOf(delivery), webhookId: delivery.webhookId }),
+  payload: async (delivery) => {
+    const query = { appId: appOf(delivery), webhookId: delivery.webhookId };
+    return (await get('/ProxyAdmin/api/delivery', query)).payload;
+  },
+});

@@ -47,7 +47,7 @@ export function AccountPage({ info, role, userId: own, query }) {
           <${Facts} account=${account} own=${own} role=${role} reload=${reload} />
           <section class="card">
             <${Tabs} sections=${sections} shown=${section.name} account=${account} />
-            <${Section} key=${`${section.name} ${acts}`} section=${section} account=${account} role=${role} reload=${record.reload} />
+            <${section.View ?? Section} canAct=${section.role !== undefined && mayAct(role, section.role, account)} userId=${id} key=${`${section.name} ${acts}`} section=${section} account=${account} reload=${record.reload} />
           </section>`}<//>`
     }`;
 }
@@ -133,8 +133,7 @@ function Tabs({ sections, shown, account }) {
 }
 
 /** One list of the account, with what may be done to its rows. */
-function Section({ section, account, role, reload }) {
-  const { id: userId } = account;
+function Section({ section, account, userId, canAct, reload }) {
   const pages = useCursor((next) => section.load(userId, next), []);
   const box = useRef(null);
   const send = async (path, body) => {
@@ -143,7 +142,6 @@ function Section({ section, account, role, reload }) {
     // The pressed button may have gone with its row.
     if (document.activeElement === document.body) box.current?.focus();
   };
-  const canAct = section.role !== undefined && mayAct(role, section.role, account);
   const { columns, act, csv, head: More } = section;
   const by = { userId, name: called(account), send };
   const hasHead = csv !== undefined || (canAct && More !== undefined);

@@ -1,16 +1,17 @@
 /**
  * Lists on the page of an account: a row a section, all drawn by one component. `load(userId, next)` resolves with a
- * page of rows, the newest first; `columns` may take what acts on a row; `role` may act; `csv` is the export.
+ * page of rows, the newest first; `columns` may take what acts on a row; `role` may act; `csv` is the export. A section
+ * with a `View` draws itself.
  */
 import { get, getPage } from '../../shared/api.js';
-import { deliveryColumns, resendColumn } from '../../shared/deliveries.js';
+import { DeliveryList } from '../../shared/deliveries.js';
 import { Device } from '../../shared/device.js';
 import { hostColumns } from '../../shared/hosts.js';
 import { Act, Ask, ShortId, sizeText, Time } from '../../shared/ui.js';
 import { html } from '../../vendor/preact.js';
 import { AUDIT, auditColumns, recordKey } from '../audit.js';
 import { KEYS, KeyActs, keyColumns } from '../key-parts.js';
-import { AppActs, ownAppColumns } from './app-parts.js';
+import { AppActs, deliveryActs, ownAppColumns } from './app-parts.js';
 import { AddKey } from './key-add.js';
 
 const API = '/ProxyAdmin/api';
@@ -122,12 +123,9 @@ export const SECTIONS = [
     name: 'webhooks',
     title: 'Webhooks',
     feature: 'webhooks',
-    load: deliveriesOf,
-    columns: [{ title: 'Application', cell: ({ app }) => app.name }, ...deliveryColumns(undefined)],
-    keyOf: ({ app, number }) => `${app.id} ${number}`,
-    empty: 'No deliveries in the last 7 days.',
     role: 'support',
-    act: ({ send }) => resendColumn(({ app, webhookId }) => send('resend', { appId: app.id, webhookId })),
+    View: ({ userId, canAct }) =>
+      html`<${DeliveryList} load=${() => deliveriesOf(userId)} ...${canAct ? deliveryActs(({ app }) => app.id) : {}} />`,
   },
   {
     name: 'logins',
