@@ -1,4 +1,4 @@
-/** One scenario of a run: what it may use, what becomes of its faults, and what is said of it. */
+/** One scenario of a run: what it may use, its faults, and its text in the report. */
 
 import { OTHERS_BUSY_MAX } from '../measure/busy-machine.ts';
 import { type Comparison, ROUNDS_MIN, roundsOf } from '../measure/measure.ts';

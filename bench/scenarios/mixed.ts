@@ -13,7 +13,7 @@ import { type KindReport, runMixed } from './mixed/run.ts';
 import { type MixedSetup, prepareMixed } from './mixed/setup.ts';
 import { growthOver, Watch, type WatchSample } from './mixed/watch.ts';
 
-/** All kinds together, where nothing else is said. */
+/** All kinds together, unless given. */
 const RATE_PER_SECOND = 400;
 const MEBIBYTE = 1_048_576;
 /** Time for events under way. */

@@ -18,7 +18,7 @@ const HEALTHY = 50;
 const HOLES = 100;
 /** Applications of one account (spec: at most 20). */
 const APPS_PER_ACCOUNT = 20;
-/** Events a second to the healthy applications, where nothing else is said. */
+/** Events a second to the healthy applications, unless given. */
 const RATE_PER_SECOND = 1_000;
 const SECOND_MS = 1_000;
 /** Milliseconds in which deliveries under way at the end of a round may arrive. */

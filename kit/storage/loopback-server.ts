@@ -1,4 +1,4 @@
-/** A server on a free port of loopback whose connections end without a word, as those of one that was restarted. */
+/** A server on a free port of loopback whose connections end without an answer, as those of one that was restarted. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

@@ -75,7 +75,7 @@ function filePlaceOf(file: unknown, cluster: Readonly<Record<string, unknown>>):
   };
 }
 
-/** Places of files that not all nodes reach. The first that is found is said. */
+/** Places of files that not all nodes reach. The first that is found is named. */
 const FILE_PLACES: readonly { readonly isFaulty: (place: FilePlace) => boolean; readonly fault: Fault }[] = [
   {
     isFaulty: ({ hasFolder, isShared }) => isShared && !hasFolder,

@@ -96,7 +96,7 @@ export function judge(
   return declared ? `refused ${status}` : `status ${status}`;
 }
 
-/** Does this error say that the server failed without a word of when to come again? */
+/** Does this error say that the server failed without a time at which to come again? */
 export function isUndeclared(error: string): boolean {
   return /^status 5\d\d$/.test(error);
 }

@@ -1,5 +1,5 @@
 /**
- * Limits that hold for all nodes of a cluster together: what this node says of them, and what others have said (decision
+ * Limits that hold for all nodes of a cluster together: what this node sends of them, and what others have sent (decision
  * 0105). Without socket and timer; io/limits/limit-links.ts brings both. Nothing is stored.
  */
 import type { SettingName, SettingsReader } from '../../domain/settings/settings.ts';
@@ -39,7 +39,7 @@ type CountGroup = [limit: string, windowSeconds: number, window: number, ...coun
 
 /** Message of a node to the others. */
 export interface LimitReport {
-  /** Everything of callers with a stream is said anew. */
+  /** All numbers of callers with a stream are sent again. */
   readonly isWhole: boolean;
   readonly counts: readonly CountGroup[];
   /** Report of `SharedBandwidth.report`. */
@@ -49,7 +49,7 @@ export interface LimitReport {
 export class LimitExchange implements CountsHost {
   readonly counts: Readonly<Record<LimitName, SharedCounts>>;
   readonly bandwidth = new SharedBandwidth(this);
-  /** Called when there is something to say. The links set it. */
+  /** Called when there is something to send. The links set it. */
   onDue: () => void = () => undefined;
   #nodes: ReadonlySet<number> = new Set();
   #due: OwnCount[] = [];
@@ -80,7 +80,7 @@ export class LimitExchange implements CountsHost {
     return { keys, leftOut: this.#leftOut };
   }
 
-  /** The nodes that are in, this one included. One alone has nothing to say; to one that came in all is said. */
+  /** The nodes that are in, this one included. A single node sends nothing; a node that joined gets all. */
   setNodes(nodes: ReadonlySet<number>): void {
     const before = this.#nodes;
     this.#nodes = nodes;
@@ -97,7 +97,7 @@ export class LimitExchange implements CountsHost {
     this.#leftOut += 1;
   }
 
-  /** All is to be said again: a node may have missed what was said before. */
+  /** All is to be sent again: a node may have missed what was sent before. */
   repeat(): void {
     this.#isWhole = true;
     for (const name of LIMIT_NAMES) this.counts[name].repeat();

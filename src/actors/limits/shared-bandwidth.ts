@@ -1,6 +1,6 @@
 /**
  * Parts of a bandwidth quota that the nodes of a cluster have: as many as they have of the callers with a stream (decision
- * 0105). A node says how many it has when that changes. Volatile; bounded by keys.
+ * 0105). A node sends how many it has when that changes. Volatile; bounded by keys.
  */
 import { SHARED_KEYS_MAX } from './shared-counts.ts';
 
@@ -8,7 +8,7 @@ interface BandwidthHost {
   /** Nodes that are in, this one included. */
   readonly nodes: number;
   isIn(node: number): boolean;
-  /** A number of callers waits to be said. */
+  /** A number of callers waits to be sent. */
   due(): void;
   leftOut(): void;
 }
@@ -69,7 +69,7 @@ export class SharedBandwidth {
     }
   }
 
-  /** Discards what this node said before: it says all of it anew. */
+  /** Discards what this node sent before: it sends all of it again. */
   forget(node: number): void {
     this.#others.delete(node);
   }

@@ -1,13 +1,13 @@
 /**
- * Counts of the nodes of a cluster for the keys of one limit (decision 0105). A node says its counts of keys that come
+ * Counts of the nodes of a cluster for the keys of one limit (decision 0105). A node sends its counts of keys that come
  * near their quota; a decision adds what others said to what it counted itself. Volatile: a window's counts end with it.
  */
 import { windowIndex } from '../../domain/limits/quotas.ts';
 
-/** Keys of one limit that a node says in a window, and as many of each of eight. Further ones count at their node alone. */
+/** Keys of one limit that a node sends in a window, and as many of each of eight. Further ones count at their node alone. */
 export const SHARED_KEYS_MAX = 4_096;
 const OTHERS_MAX = 8 * SHARED_KEYS_MAX;
-/** A key is said from this part of its quota on, divided by the nodes: so many together stay below a quarter unsaid. */
+/** A key is sent from this part of its quota on, divided by the nodes: together, unsent counts stay below a quarter. */
 const UNSAID_PART = 4;
 
 /** A count of this node that others shall know. */
@@ -16,7 +16,7 @@ export interface OwnCount {
   readonly window: number;
   readonly key: string;
   used: number;
-  /** It waits to be said. */
+  /** It waits to be sent. */
   isDue: boolean;
 }
 
@@ -33,7 +33,7 @@ interface ProcessCounts {
 export interface CountsHost {
   /** Nodes that are in, this one included. */
   readonly nodes: number;
-  /** A count waits to be said. */
+  /** A count waits to be sent. */
   due(count: OwnCount): void;
   /** A count was not exchanged because of a bound. */
   leftOut(): void;
@@ -114,7 +114,7 @@ export class SharedCounts {
     this.#due(count);
   }
 
-  /** All counts of this window and the one before are to be said again. */
+  /** All counts of this window and the one before are to be sent again. */
   repeat(): void {
     for (const count of this.#ended.values()) this.#due(count);
     for (const count of this.#own.values()) this.#due(count);

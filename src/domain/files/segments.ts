@@ -15,7 +15,7 @@ export interface FileSegment {
   readonly endBytes: number;
   /** Unsigned, of the file from its first byte to the end of the segment. */
   readonly crc32: number;
-  /** Its last stream has not said that it writes no more: bytes may still arrive in its part, and count for nothing. */
+  /** Its last stream has not reported its end: bytes may still arrive in its part, and count for nothing. */
   readonly isOpen?: true;
   /** Set in a bucket: the object is the last one of its stream, shorter than a piece. */
   readonly isTail?: true;

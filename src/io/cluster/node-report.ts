@@ -31,7 +31,7 @@ export interface NodeReport {
   readonly configuration: string;
 }
 
-/** `position`: of the newest row of the log. `leaseMs`: of a node that has not said its own. */
+/** `position`: of the newest row of the log. `leaseMs`: of a node that has not reported its own. */
 export function reportNodes(
   nodes: readonly NodeRecord[],
   position: number,

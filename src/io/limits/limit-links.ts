@@ -1,4 +1,4 @@
-/** Says over the links what this node counted for limits of all nodes (decision 0105), and takes what others say. */
+/** Sends over the links what this node counted for limits of all nodes (decision 0105), and takes what others send. */
 import type { LimitExchange, LimitReport } from '../../actors/limits/limit-exchange.ts';
 import type { Schedule } from '../../actors/runtime/runtime-context.ts';
 import type { Clock } from '../../domain/time.ts';
@@ -46,7 +46,7 @@ export class LimitLinks {
     this.#cancelReport?.();
   }
 
-  /** A timer runs only while there is something to say. */
+  /** A timer runs only while there is something to send. */
   #reportLater(): void {
     if (this.#isStopped) return;
     this.#cancelReport ??= this.#options.schedule.timer(REPORT_MS, () => {

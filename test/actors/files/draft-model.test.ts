@@ -96,7 +96,7 @@ function content(fileId: string, sizeBytes: number): Buffer {
   return Buffer.from(Array.from({ length: sizeBytes }, (_, at) => (Number(fileId) * 31 + at * 7) % 251));
 }
 
-/** A stream that was superseded before it said its end, on a node that wakes up later. */
+/** A stream that was superseded before it reported its end, on a node that wakes up later. */
 interface LateStream {
   readonly part: string;
   readonly keptBytes: number;

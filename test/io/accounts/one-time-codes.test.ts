@@ -438,7 +438,7 @@ t.test('login_phone: a foreign page is refused before anything is sent', async (
   t.equal(chat.requests.length, 0);
 });
 
-t.test('delivery: for the gateway itself, without a word of the user', async (t) => {
+t.test('delivery: for the gateway itself, without the user', async (t) => {
   const chat = startChat();
   const { ask } = start(t, chat);
   await ask();

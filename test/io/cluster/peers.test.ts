@@ -86,7 +86,7 @@ t.test(
   },
 );
 
-t.test('links: a lost one is dialed again, and the position is said again', async (t) => {
+t.test('links: a lost one is dialed again, and the position is sent again', async (t) => {
   const [a, b] = [await startNode(t, { node: 1 }), await startNode(t, { node: 2 })];
   const proxy = await startProxy(t, b.address);
   a.links.follow(new Map([[2, proxy.address]]));

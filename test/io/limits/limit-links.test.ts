@@ -274,7 +274,7 @@ t.test(
   },
 );
 
-t.test('limits over nodes: what a node may have missed is said again', async (t) => {
+t.test('limits over nodes: what a node may have missed is sent again', async (t) => {
   const exchange = alone();
   const timers: (() => void)[] = [];
   const said: (readonly unknown[])[] = [];

@@ -24,12 +24,12 @@ import {
   finishedUploadOf,
 } from './draft-state.ts';
 
-/** Streams of one draft that broke off without a word, on nodes that were paused or died. */
+/** Streams of one draft that broke off without an end message, on nodes that were paused or died. */
 const SEGMENTS_MAX = 64;
 
 const PLACES = { segments: segmentsWithStream, pieces: piecesUpTo } as const;
 
-/** A stream that has not said its end may still write. */
+/** A stream that has not reported its end may still write. */
 const LATE = { isLate: true } as const;
 
 interface BeginStream {

@@ -179,7 +179,7 @@ export class LogNode {
     return this.#oneByOne(() => this.#leave());
   }
 
-  /** Ends at once, as far as other nodes can see: without a word. Writes that wait are rejected. */
+  /** Ends at once, as far as other nodes can see: without leaving. Writes that wait are rejected. */
   stop(): void {
     this.#stopped = true;
     this.#renewals.stop();

@@ -1,6 +1,6 @@
 /**
  * Proves that the folder of files of this node is that of the others (docs/decisions/0315). Each minute a node writes a
- * marker with a new value and says the value with its renewals; nodes look for each other's markers. A copy of the
+ * marker with a new value and sends the value with its renewals; nodes look for each other's markers. A copy of the
  * folder has old values, another one none.
  */
 import type { Schedule } from '../../../actors/runtime/runtime-context.ts';
@@ -8,7 +8,7 @@ import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import type { NodeRecord } from '../../cluster/node-table.ts';
 import type { Markers } from './marker-folder.ts';
 
-/** Milliseconds that a marker may be missing after its value was said. */
+/** Milliseconds that a marker may be missing after its value was sent. */
 export const MARKER_WAIT_MS = 5 * SECOND_MS;
 const RENEWED_MS = MINUTE_MS;
 const CHECK_INTERVAL_MS = SECOND_MS;
