@@ -174,6 +174,19 @@ export async function mcpLogin(url: string, key: SoftwareKey, nowMs: number): Pr
   return await request(`${url}/auth/v1/mcp_login`, { method: 'POST', headers });
 }
 
+/** Creates an account whose key has MCP access. */
+export async function signUpAgent(url: string, key?: SoftwareKey): Promise<Person> {
+  const person = await signUp(url, key);
+  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  return person;
+}
+
+/** The bearer of a McpVerified session that begins now. */
+export async function bearerOf(url: string, key: SoftwareKey): Promise<string> {
+  const login = expectOk('mcp_login', await mcpLogin(url, key, Date.now()));
+  return String(login.json['result']?.['sessionId']);
+}
+
 /** A McpBasic login: the key is named, and nothing proves it. */
 export async function basicLogin(
   url: string,
@@ -181,6 +194,12 @@ export async function basicLogin(
 ): Promise<Answer> {
   const headers = { 'X-PublicKey': publicKey };
   return await request(`${url}/auth/v1/mcp_login`, { method: 'POST', headers });
+}
+
+/** The bearer of a McpBasic session that begins now. */
+export async function basicBearerOf(url: string, key: Pick<SoftwareKey, 'publicKey'>): Promise<string> {
+  const login = expectOk('mcp_login', await basicLogin(url, key));
+  return String(login.json['result']?.['sessionId']);
 }
 
 export async function rpc(url: string, bearer: string | undefined, message: unknown): Promise<Answer> {

@@ -12,11 +12,10 @@ import {
   type Person,
   request,
   rpc,
-  signUp,
-  updateKey,
+  signUpAgent,
 } from './agent.ts';
 import { type KillOptions, type KillReport, killLoop, untilCut } from './kills.ts';
-import type { RunningGateway } from './launch.ts';
+import { NO_LIMITS, type RunningGateway } from './launch.ts';
 
 export interface KillLoopReport extends KillReport {
   acknowledged: number;
@@ -46,13 +45,7 @@ const WRITING_MS = [30, 250] as const;
 const KEYS_MAX = 60;
 const CONFIGURATION = {
   Settings: {
-    ApiRPSLimit: 100_000,
-    IpRPSLimit: 100_000,
-    SessionApiRPSLimit: 100_000,
-    UserApiRPSLimit: 100_000,
-    PubKeyApiRPSLimit: 100_000,
-    McpApiRPSLimit: 100_000,
-    UnknownKeyFailuresPerMinute: 0,
+    ...NO_LIMITS,
     ActiveKeysLimit: KEYS_MAX,
   },
 };
@@ -95,8 +88,7 @@ export async function runKillLoop(options: KillOptions): Promise<KillLoopReport>
 }
 
 async function newWriter(url: string): Promise<Writer> {
-  const person = await signUp(url);
-  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  const person = await signUpAgent(url);
   return { person, acknowledged: new Map(), pending: undefined, bearer: undefined };
 }
 

@@ -190,6 +190,16 @@ export async function launch(options: LaunchOptions = {}): Promise<RunningGatewa
   };
 }
 
+/** The same for one test, with which the program stops. */
+export async function launchFor(
+  t: { teardown(end: () => unknown): unknown },
+  options: LaunchOptions = {},
+): Promise<RunningGateway> {
+  const gateway = await launch(options);
+  t.teardown(() => gateway.stop());
+  return gateway;
+}
+
 interface Addresses {
   url: string;
   internal: string;

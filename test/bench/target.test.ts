@@ -6,7 +6,7 @@ import { readMetric } from '../../bench/measure/metrics.ts';
 import { type BenchReport, loadOf } from '../../bench/report/report.ts';
 import { removeKeys, retryWhenLimited } from '../../bench/subjects/target-accounts.ts';
 import { cookieOf, expectOk, logIn, mcpLogin, request, signUp, updateKey } from '../../kit/agent.ts';
-import { launch, NO_LIMITS } from '../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../kit/launch.ts';
 import { suite } from './fixtures/bench.ts';
 
 t.setTimeout(120_000);
@@ -14,8 +14,7 @@ t.setTimeout(120_000);
 t.test(
   'target: a run warns, keeps its bounds, reads the internal listener and leaves no session',
   async (t) => {
-    const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
     const files = t.testdir({});
     const [json, html] = [join(files, 'run.json'), join(files, 'run.html')];
     const short = ['--duration', '0.3', '--warmup', '0.1', '--rounds', '2', '--max-rate', '60'];
@@ -72,8 +71,7 @@ t.test(
 
 t.test('target: an interrupted run leaves no session either, and reports what it has', async (t) => {
   const limits = { SessionApiRPSLimit: 0, UserApiRPSLimit: 0, PubKeyApiRPSLimit: 0 };
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: limits } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: limits } });
   const json = join(t.testdir({}), 'run.json');
   const args = ['--target', gateway.url, '--users', '2', '--duration', '600', '--json', json];
   const { child, ended } = suite('mcp-call', ...args);
@@ -89,8 +87,7 @@ t.test('target: an interrupted run leaves no session either, and reports what it
 });
 
 t.test('target: limits of the gateway show by kind, with the settings that raise them', async (t) => {
-  const gateway = await launch({ args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'] });
   const short = ['--duration', '0.3', '--warmup', '0.1', '--rounds', '1', '--users', '1'];
   const { code, stdout } = await suite('mcp-call', '--target', gateway.url, ...short).ended;
   t.equal(code, 0, 'errors are figures, not a failure');
@@ -111,8 +108,7 @@ t.test('target: what cannot run there is refused before anything is sent, with e
 t.test(
   'removeKeys: removes keys; where the last key must stay, closes its sessions and MCP access',
   async (t) => {
-    const gateway = await launch({ configuration: { Settings: { LastKeyProtection: 1 } } });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { configuration: { Settings: { LastKeyProtection: 1 } } });
     const { url } = gateway;
     const person = await retryWhenLimited(() => signUp(url));
     expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));

@@ -1,7 +1,7 @@
 /** Refusals of production mode, warnings of a start, and printed addresses, which are public ones. */
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
-import { launch, runToEnd } from '../../kit/launch.ts';
+import { launch, launchFor, runToEnd } from '../../kit/launch.ts';
 import { resolveSite } from '../../src/bootstrap/site.ts';
 import { exposureWarnings, productionFaults } from '../../src/config/exposure.ts';
 import { loadConfiguration, parseFlags } from '../../src/config/load.ts';
@@ -144,8 +144,7 @@ t.test('BaseUrl: every address that a start prints is below it, and pages receiv
 
 // covers S121
 t.test('admin: behind an untrusted proxy every request is refused, and the log says so once', async (t) => {
-  const gateway = await launch({});
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, {});
   const ask = async (path: string, forwardedFor?: string) => {
     const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor };
     const answer = await fetch(`${gateway.url}${path}`, { headers });
@@ -159,8 +158,7 @@ t.test('admin: behind an untrusted proxy every request is refused, and the log s
 });
 
 t.test('admin: behind a trusted proxy the address of its client decides', async (t) => {
-  const gateway = await launch({ configuration: { TrustedProxies: ['127.0.0.1'] } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration: { TrustedProxies: ['127.0.0.1'] } });
   const ask = async (forwardedFor: string) => {
     const headers = { 'x-forwarded-for': forwardedFor };
     return (await fetch(`${gateway.url}/ProxyAdmin/api/overview`, { headers })).status;
@@ -173,8 +171,7 @@ t.test('admin: behind a trusted proxy the address of its client decides', async 
 t.test(
   'admin: a client that a trusted proxy names unreadably is refused, other routes serve it',
   async (t) => {
-    const gateway = await launch({ configuration: { TrustedProxies: ['127.0.0.1'] } });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { configuration: { TrustedProxies: ['127.0.0.1'] } });
     const ask = async (path: string, forwardedFor: string) =>
       (await fetch(`${gateway.url}${path}`, { headers: { 'x-forwarded-for': forwardedFor } })).status;
     const trusted = Array.from({ length: 33 }, () => '127.0.0.1').join(',');

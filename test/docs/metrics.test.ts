@@ -1,7 +1,7 @@
 /** The table of metrics follows the conventions of Prometheus, and /metrics is the table. */
 import t from 'tap';
 import { expectOk, request } from '../../kit/agent.ts';
-import { launch } from '../../kit/launch.ts';
+import { launchFor } from '../../kit/launch.ts';
 import { metricValue } from '../../kit/metric-value.ts';
 import { runSync } from '../../kit/run-sync.ts';
 import { CLUSTER_METRICS } from '../../src/io/observability/cluster-metrics.ts';
@@ -20,8 +20,7 @@ t.setTimeout(60_000);
 const configuration = {
   McpServers: { gone: { url: 'http://127.0.0.1:1/mcp' }, none: { command: ['/no/such/program'] } },
 };
-const gateway = await launch({ configuration, args: ['--sandbox'] });
-t.teardown(() => gateway.stop());
+const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
 await request(`${gateway.url}/health`);
 const { text } = expectOk('metrics', await request(`${gateway.internal}/metrics`));
 const table = Object.entries<MetricDefinition>(METRICS);

@@ -11,18 +11,9 @@ import {
   request,
   rpc,
   signUp,
-  updateKey,
+  signUpAgent,
 } from '../../kit/agent.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
-
-const SETTINGS = {
-  ApiRPSLimit: 1000,
-  IpRPSLimit: 1000,
-  SessionApiRPSLimit: 1000,
-  UserApiRPSLimit: 1000,
-  PubKeyApiRPSLimit: 1000,
-  McpApiRPSLimit: 1000,
-};
+import { launch, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 
 /** Everything that the program wrote: its files and its output. */
 function written({ dataPath, output }: RunningGateway): Buffer[] {
@@ -35,7 +26,7 @@ t.test(
   'apps: an application is approved, used by an agent and closed, over kill -9; its API key is nowhere in clear text',
   async (t) => {
     const adminKey = newKey();
-    const configuration = { Settings: SETTINGS, Admin: { publicKeys: [adminKey.publicKey] } };
+    const configuration = { Settings: NO_LIMITS, Admin: { publicKeys: [adminKey.publicKey] } };
     const options = { configuration, args: ['--sandbox'] };
     let gateway = await launch(options);
     const restart = async () => {
@@ -51,8 +42,7 @@ t.test(
       return expectOk(path, answer).json['result'] as Json;
     };
     const admin = await signUp(gateway.url, adminKey);
-    const owner = await signUp(gateway.url);
-    expectOk('update_key', await updateKey(gateway.url, owner, { mcpAccess: true }));
+    const owner = await signUpAgent(gateway.url);
 
     const registration = { name: 'Shop', url: 'https://shop.example', webhookUrl: 'http://127.0.0.1:9/hook' };
     const created = await send(owner, '/auth/v1/app/upsert_usr_app', registration);

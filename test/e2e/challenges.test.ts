@@ -13,7 +13,7 @@ import {
   signText,
 } from '../../kit/agent.ts';
 import { create, get, makePasskey } from '../../kit/authenticator.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { launch, launchFor, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(180_000);
 
@@ -106,8 +106,7 @@ t.test('challenge: one of another journal is 1104, even with the same account an
   const key = newKey();
   const folder = t.testdir({});
   const start = async (name: string) => {
-    const gateway = await launch({ dataPath: `${folder}/${name}` });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { dataPath: `${folder}/${name}` });
     return gateway;
   };
   const [one, two] = [await start('one'), await start('two')];

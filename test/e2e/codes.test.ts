@@ -1,10 +1,10 @@
 /** Login by phone and e-mail on the program; the codes arrive in the sandbox's outbox, also over a fault and kill -9. */
 import t from 'tap';
 import { type Answer, cookieOf, expectOk, request } from '../../kit/agent.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { launch, launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 import { arrival } from '../support/outbox.ts';
 
-const CONFIGURATION = { Settings: { ApiRPSLimit: 1000, IpRPSLimit: 1000 } };
+const CONFIGURATION = { Settings: NO_LIMITS };
 
 function start(dataPath?: string): Promise<RunningGateway> {
   const data = dataPath === undefined ? {} : { dataPath };
@@ -72,8 +72,7 @@ t.test(
 );
 
 t.test('one-time codes: without a chat module requests are 503 Delivery unavailable', async (t) => {
-  const gateway = await launch({ configuration: CONFIGURATION });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration: CONFIGURATION });
   const answer = await request(`${gateway.url}/auth/v1/login_phone`, { body: { phone: '+491701234567' } });
   t.equal(answer.status, 503);
   t.match(answer.json, { error: { code: 1111, message: 'Delivery unavailable' } });

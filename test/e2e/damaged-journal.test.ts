@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import t from 'tap';
 import { logIn, signUp } from '../../kit/agent.ts';
-import { entryOf, launch, plainEnvironment, runToEnd } from '../../kit/launch.ts';
+import { entryOf, launch, launchFor, plainEnvironment, runToEnd } from '../../kit/launch.ts';
 import { runSync } from '../../kit/run-sync.ts';
 import { fileFault } from '../../src/actors/runtime/journal/pages/commit-fault.ts';
 import { headFault, META_AT, readHead, taken } from '../../src/actors/runtime/journal/pages/meta-pages.ts';
@@ -211,8 +211,7 @@ t.test(
   'two gateways on one folder: one in another network namespace is refused',
   { skip: lacking('network namespaces') },
   async (t) => {
-    const gateway = await launch();
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t);
     const args = ['-n', process.execPath, entryOf(), '--data', gateway.dataPath, ...PORTS];
     const second = runSync('unshare', args, { env: plainEnvironment() });
     t.equal(second.status, 70, second.stderr);

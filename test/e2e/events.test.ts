@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { expectOk, request, signUp } from '../../kit/agent.ts';
-import { launch, type RunningGateway, runToEnd } from '../../kit/launch.ts';
+import { launch, launchFor, type RunningGateway, runToEnd } from '../../kit/launch.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { EVENT_EPOCH_KEY, type EventRow } from '../../src/actors/runtime/journal/port.ts';
 import { count } from '../support/depth.ts';
@@ -123,8 +123,7 @@ t.test('events: no event is lost or duplicated by kill -9 while modules push', a
 });
 
 t.test('events: user actions in the sandbox modules come into the event log', async (t) => {
-  const gateway = await launch({ args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'] });
   const person = await signUp(gateway.url);
   const notice = { headers: { cookie: person.cookie }, body: { text: 'hello' } };
   expectOk('notice', await request(`${gateway.url}/core/v1/notices/create`, notice));

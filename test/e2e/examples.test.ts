@@ -5,9 +5,9 @@ import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { parse } from 'jsonc-parser';
 import t, { type Test } from 'tap';
-import { callTool, expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../kit/agent.ts';
+import { bearerOf, callTool, expectOk, type Json, request, signUp, updateKey } from '../../kit/agent.ts';
 import { pickPort } from '../../kit/free-port.ts';
-import { launch, plainEnvironment, type RunningGateway } from '../../kit/launch.ts';
+import { launchFor, plainEnvironment, type RunningGateway } from '../../kit/launch.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(120_000);
@@ -52,8 +52,7 @@ async function callBothTools(t: Test, gateway: RunningGateway): Promise<void> {
   const person = await signUp(gateway.url);
   const cookie = { Cookie: person.cookie };
   expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-  const bearer = String(login.json['result']?.['sessionId']);
+  const bearer = await bearerOf(gateway.url, person.key);
   const signal = AbortSignal.timeout(EVENT_TIMEOUT_MS);
   const stream = await fetch(`${gateway.url}/auth/v1/events`, { headers: cookie, signal });
   const call = async (name: string, values: object) => {
@@ -78,8 +77,7 @@ async function callBothTools(t: Test, gateway: RunningGateway): Promise<void> {
 async function serve(t: Test, command: readonly string[]): Promise<void> {
   const port = await pickPort();
   const Modules = { core: { ...CONFIGURATION.Modules.core, url: `http://127.0.0.1:${port}` } };
-  const gateway = await launch({ configuration: { ...CONFIGURATION, Modules } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration: { ...CONFIGURATION, Modules } });
   const { key } = CONFIGURATION.Modules.core;
   await startModule(t, command, { PORT: String(port), MODULE_KEY: key, GATEWAY: gateway.internal });
   await callBothTools(t, gateway);

@@ -3,8 +3,8 @@
  * first, and the one that speaks 2026-07-28 alone. Against /mcp with fake ports, then against the program.
  */
 import t from 'tap';
-import { expectOk, mcpLogin, signUp, updateKey } from '../../kit/agent.ts';
-import { launch } from '../../kit/launch.ts';
+import { expectOk, mcpLogin, signUpAgent } from '../../kit/agent.ts';
+import { launchFor, NO_LIMITS } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { startMcp, TOKENS } from '../support/mcp.ts';
 import { bearer, connectMode, MODES, OPEN_TOOLS, useEveryMode } from '../support/mcp-clients/client-modes.ts';
@@ -109,11 +109,8 @@ for (const mode of MODES) {
 
 // covers R37
 t.test('client 2: all modes on the real program, with a real login and the sandbox', async (t) => {
-  const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000, McpApiRPSLimit: 1000 };
-  const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
-  const person = await signUp(gateway.url);
-  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+  const person = await signUpAgent(gateway.url);
   const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
   await useEveryMode(t, gateway.url, String(login.json['result']?.['sessionId']));
 });

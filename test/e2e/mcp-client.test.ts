@@ -7,64 +7,39 @@ import http from 'node:http';
 import { join } from 'node:path';
 import t from 'tap';
 import {
-  basicLogin,
-  expectOk,
-  mcpLogin,
+  basicBearerOf,
+  bearerOf,
   newKey,
   type Person,
   request,
   signUp,
-  updateKey,
+  signUpAgent,
 } from '../../kit/agent.ts';
 import { listenFor } from '../../kit/http.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { connectClient, toolResult, useEveryTool } from '../support/mcp-clients/every-tool.ts';
 
 t.setTimeout(120_000);
 
-/** Limits are raised for the test, never bypassed. */
-const Settings = {
-  ApiRPSLimit: 1000,
-  IpRPSLimit: 1000,
-  SessionApiRPSLimit: 1000,
-  UserApiRPSLimit: 1000,
-  PubKeyApiRPSLimit: 1000,
-  McpApiRPSLimit: 1000,
-};
-
-async function newPerson(gateway: RunningGateway): Promise<Person> {
-  const person = await signUp(gateway.url);
-  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-  return person;
-}
-
-async function verifiedBearer(gateway: RunningGateway, person: Person): Promise<string> {
-  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-  return String(login.json['result']?.['sessionId']);
-}
-
-async function basicBearer(gateway: RunningGateway, person: Person): Promise<string> {
-  const login = await basicLogin(gateway.url, person.key);
-  return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
-}
-
 // covers R28 R77
 t.test('official client: every gateway and wallet tool on the real program, as McpVerified', async (t) => {
-  const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
   const enrol = async () => {
-    const person = await newPerson(gateway);
-    return { person, bearer: await verifiedBearer(gateway, person) };
+    const person = await signUpAgent(gateway.url);
+    return { person, bearer: await bearerOf(gateway.url, person.key) };
   };
   await useEveryTool(t, gateway.url, { user: await enrol(), receiver: await enrol() });
 });
 
 // covers R1 R76
 t.test('official client: McpBasic reads the curated tools and moves no money', async (t) => {
-  const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
-  const client = await connectClient(t, gateway.url, await basicBearer(gateway, await newPerson(gateway)));
+  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+  const client = await connectClient(
+    t,
+    gateway.url,
+    await basicBearerOf(gateway.url, (await signUpAgent(gateway.url)).key),
+  );
   const { tools } = await client.listTools();
   t.ok(tools.every(({ annotations }) => annotations?.readOnlyHint === true));
   t.ok(tools.some(({ name }) => name === 'wallet_get_balance'));
@@ -99,19 +74,18 @@ t.test(
       inputSchema: { type: 'object' },
     };
     const configuration = {
-      Settings,
+      Settings: NO_LIMITS,
       Admin: { publicKeys: [adminKey.publicKey] },
       McpTools: { first: row },
       McpResources: {
         'test://static-text': { endpoint: `${address}/text`, name: 'Text', mimeType: 'text/plain' },
       },
     };
-    const gateway = await launch({ configuration, args: ['--sandbox'] });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
     const client = await connectClient(
       t,
       gateway.url,
-      await verifiedBearer(gateway, await newPerson(gateway)),
+      await bearerOf(gateway.url, (await signUpAgent(gateway.url)).key),
     );
     const answer = await client.callTool({ name: 'first', arguments: { a: '1' } });
     t.match(answer.content, [{ text: '{"n":9007199254740993}' }]);

@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../kit/agent.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { bearerOf, expectOk, type Person, request, signUpAgent } from '../../kit/agent.ts';
+import { launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { HOSTS, INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
 import { type SlowModule, startSlowModule } from '../support/mcp-clients/slow-module.ts';
@@ -42,22 +42,21 @@ interface Setting {
 async function prepare(t: Test): Promise<Setting> {
   const slow = await startSlowModule();
   t.teardown(() => slow.close());
-  const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000, McpApiRPSLimit: 1000 };
   const row = {
     method: 'GET',
     description: 'Never answers.',
     inputSchema: { type: 'object', properties: {} },
   };
   const McpTools = { [SLOW]: { ...row, endpoint: `${slow.url}/slow` } };
-  const gateway = await launch({ configuration: { Settings, McpTools }, args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, {
+    configuration: { Settings: NO_LIMITS, McpTools },
+    args: ['--sandbox'],
+  });
   const home = mkdtempSync(join(tmpdir(), 'hosts-'));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
-  const person = await signUp(gateway.url);
-  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+  const person = await signUpAgent(gateway.url);
   const logIn = async () => {
-    const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-    return String(login.json['result']?.['sessionId']);
+    return await bearerOf(gateway.url, person.key);
   };
   return { gateway, person, slow, home, logIn };
 }

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
-import { type Answer, callTool, mcpLogin, request, signUp, updateKey } from '../../kit/agent.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { type Answer, callTool, mcpLogin, request, signUpAgent } from '../../kit/agent.ts';
+import { launch, launchFor, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 
@@ -28,8 +28,7 @@ interface Agent {
 
 /** A new account with a McpVerified session of its key. */
 async function agentOf({ url }: RunningGateway): Promise<{ userId: string; bearer: string }> {
-  const person = await signUp(url);
-  await updateKey(url, person, { mcpAccess: true });
+  const person = await signUpAgent(url);
   const { json } = await mcpLogin(url, person.key, Date.now());
   return { userId: person.userId, bearer: String(json['result']?.['sessionId']) };
 }
@@ -53,8 +52,7 @@ function outcomeOf(answer: Answer): string {
 }
 
 /** One program for the whole file: each test resets the fault of its module. */
-const gateway = await launch({ args: ['--sandbox'], configuration: CONFIGURATION });
-t.teardown(() => gateway.stop());
+const gateway = await launchFor(t, { args: ['--sandbox'], configuration: CONFIGURATION });
 
 // covers R6
 t.test(

@@ -1,7 +1,7 @@
 /** A module of another name than the built-in ones, on the real program: proxy, tools of all methods, key and events. */
 import http from 'node:http';
 import t from 'tap';
-import { callTool, expectOk, mcpLogin, signUp, updateKey } from '../../kit/agent.ts';
+import { bearerOf, callTool, signUpAgent } from '../../kit/agent.ts';
 import { listenOnLoopback } from '../../kit/http.ts';
 import { launch } from '../../kit/launch.ts';
 
@@ -44,10 +44,8 @@ t.teardown(async () => {
   backend.closeAllConnections();
   await new Promise((resolve) => backend.close(resolve));
 });
-const person = await signUp(gateway.url);
-expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-const bearer = String(login.json['result']?.['sessionId']);
+const person = await signUpAgent(gateway.url);
+const bearer = await bearerOf(gateway.url, person.key);
 
 t.test('module of any name: its paths are proxied, public ones without a session', async (t) => {
   const authorization = `Bearer ${bearer}`;

@@ -6,42 +6,21 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import {
-  basicLogin,
+  basicBearerOf,
+  bearerOf,
   callTool,
   expectOk,
-  mcpLogin,
   newKey,
-  type Person,
   request,
   rpc,
   signUp,
-  updateKey,
+  signUpAgent,
 } from '../../kit/agent.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 
-/** Limits are raised for the test, never bypassed. */
-const Settings = {
-  ApiRPSLimit: 1000,
-  IpRPSLimit: 1000,
-  SessionApiRPSLimit: 1000,
-  UserApiRPSLimit: 1000,
-  PubKeyApiRPSLimit: 1000,
-  McpApiRPSLimit: 1000,
-};
 const WARNING = /McpBasicPersonalReads is true in production mode/g;
-
-async function agentOf({ url }: RunningGateway): Promise<Person> {
-  const person = await signUp(url);
-  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
-  return person;
-}
-
-async function basicBearer({ url }: RunningGateway, { key }: Person): Promise<string> {
-  const login = await basicLogin(url, key);
-  return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
-}
 
 /** True if the balance can be listed, called, read and proxied, and a file id be asked for; all must agree. */
 async function balanceIsOpen({ url }: RunningGateway, bearer: string): Promise<boolean | string> {
@@ -66,14 +45,12 @@ async function balanceIsOpen({ url }: RunningGateway, bearer: string): Promise<b
 // covers R1 R76 S98
 t.test('production: a public key alone reads public data; a reload opens and closes the rest', async (t) => {
   const admin = newKey();
-  const configuration = { Settings, Production: true, Admin: { publicKeys: [admin.publicKey] } };
-  const gateway = await launch({ configuration, args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const configuration = { Settings: NO_LIMITS, Production: true, Admin: { publicKeys: [admin.publicKey] } };
+  const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
   const warnings = () => gateway.output().stderr.match(WARNING)?.length ?? 0;
-  const person = await agentOf(gateway);
-  const basic = await basicBearer(gateway, person);
-  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-  const verified = String(login.json['result']?.['sessionId']);
+  const person = await signUpAgent(gateway.url);
+  const basic = await basicBearerOf(gateway.url, person.key);
+  const verified = await bearerOf(gateway.url, person.key);
   t.equal(await balanceIsOpen(gateway, basic), false);
   t.equal(await balanceIsOpen(gateway, verified), true, 'a McpVerified session reads it');
   t.match(await callTool(gateway.url, basic, 'market_get_rates'), { json: { result: { content: Array } } });
@@ -102,14 +79,16 @@ t.test('production: a public key alone reads public data; a reload opens and clo
 
 // covers S98
 t.test('production: a start with McpBasicPersonalReads true warns, by the environment too', async (t) => {
-  const gateway = await launch({
-    configuration: { Settings, Production: true },
+  const gateway = await launchFor(t, {
+    configuration: { Settings: NO_LIMITS, Production: true },
     args: ['--sandbox'],
     environment: { GATEHOUSE_MCP_BASIC_PERSONAL_READS: 'true' },
   });
-  t.teardown(() => gateway.stop());
   await gateway.said(/"level":(?:40|"warn")[^\n]*McpBasicPersonalReads is true in production mode/);
-  t.equal(await balanceIsOpen(gateway, await basicBearer(gateway, await agentOf(gateway))), true);
+  t.equal(
+    await balanceIsOpen(gateway, await basicBearerOf(gateway.url, (await signUpAgent(gateway.url)).key)),
+    true,
+  );
 });
 
 t.test('outside production: McpBasic reads balances unless the configuration forbids it', async (t) => {
@@ -117,9 +96,14 @@ t.test('outside production: McpBasic reads balances unless the configuration for
     [{}, true],
     [{ McpBasicPersonalReads: false }, false],
   ] as const) {
-    const gateway = await launch({ configuration: { Settings, ...given }, args: ['--sandbox'] });
-    t.teardown(() => gateway.stop());
-    t.equal(await balanceIsOpen(gateway, await basicBearer(gateway, await agentOf(gateway))), expected);
+    const gateway = await launchFor(t, {
+      configuration: { Settings: NO_LIMITS, ...given },
+      args: ['--sandbox'],
+    });
+    t.equal(
+      await balanceIsOpen(gateway, await basicBearerOf(gateway.url, (await signUpAgent(gateway.url)).key)),
+      expected,
+    );
     t.notMatch(gateway.output().stderr, WARNING);
   }
 });

@@ -4,9 +4,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { mcpLogin, readKey, request, rpc, signUp, updateKey } from '../../kit/agent.ts';
+import { mcpLogin, readKey, request, rpc, signUp, signUpAgent } from '../../kit/agent.ts';
 import { listenFor } from '../../kit/http.ts';
-import { launch, runToEnd } from '../../kit/launch.ts';
+import { launch, launchFor, runToEnd } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
 
@@ -157,8 +157,7 @@ t.test('program: --check-config of a valid file ends with 0 and starts nothing',
 });
 
 t.test('program: a public listener outside production warns about webhooks to private ranges', async (t) => {
-  const open = await launch({ configuration: { Listen: { host: '0.0.0.0' } } });
-  t.teardown(() => open.stop());
+  const open = await launchFor(t, { configuration: { Listen: { host: '0.0.0.0' } } });
   await open.said(/webhooks may go to the networks/);
   const shut = await launch({ configuration: { Listen: { host: '0.0.0.0' }, WebhookAllow: [] } });
   await shut.stop();
@@ -208,8 +207,7 @@ t.test('program: a damaged journal and a data folder in use end with 70 and one 
   t.equal(damaged.code, 70);
   t.match(damaged.stderr, /the journal .* is damaged: /);
   t.equal(damaged.stderr.trim().split('\n').length, 1);
-  const gateway = await launch();
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t);
   const second = await runToEnd(['--data', gateway.dataPath, ...ports]);
   t.equal(second.code, 70);
   t.match(second.stderr, /in use by another process/);
@@ -244,8 +242,7 @@ t.test('program: SIGHUP loads new tools and keeps the old ones if a definition i
   };
   const write = (configuration: object) => writeFileSync(file, JSON.stringify(configuration));
   write({ McpTools: { first: tool } });
-  const gateway = await launch({ dataPath: `${folder}/data`, args: ['--config', file] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { dataPath: `${folder}/data`, args: ['--config', file] });
   const names = async () => {
     const list = await rpc(gateway.url, undefined, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
     return [...list.text.matchAll(/"name":"(first|second|third)"/g)].map(([, name]) => name);
@@ -273,8 +270,7 @@ t.test('program: tools under Config, and SIGHUP names changed keys that need a r
   const tool = { ...row, inputSchema: { type: 'object' } };
   const write = (configuration: object) => writeFileSync(file, JSON.stringify(configuration));
   write({ Config: { McpTools: { first: tool } }, Modules: { core: { url: 'http://127.0.0.1:1' } } });
-  const gateway = await launch({ dataPath: `${folder}/data`, args: ['--config', file] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { dataPath: `${folder}/data`, args: ['--config', file] });
   const names = async () => {
     const list = await rpc(gateway.url, undefined, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
     return [...list.text.matchAll(/"name":"(first|second)"/g)].map(([, name]) => name);
@@ -338,8 +334,7 @@ t.test('program: keygen prints a pair that logs in', async (t) => {
   t.match(pair, { publicKey: /^[A-Za-z0-9_-]{43}$/, secretKey: /^[A-Za-z0-9_-]{43}$/ });
   const gateway = await launch();
   const key = readKey(pair.publicKey, pair.secretKey);
-  const person = await signUp(gateway.url, key);
-  await updateKey(gateway.url, person, { mcpAccess: true });
+  await signUpAgent(gateway.url, key);
   t.equal((await mcpLogin(gateway.url, key, Date.now())).status, 200);
   await gateway.stop();
 });

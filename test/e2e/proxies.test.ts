@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import t, { type Test } from 'tap';
 import { signUp } from '../../kit/agent.ts';
 import { pickPort, untilListening } from '../../kit/free-port.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { launchFor, type RunningGateway } from '../../kit/launch.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 import { startNginxWith } from '../support/programs/nginx.ts';
@@ -43,8 +43,7 @@ async function deploy(
     TrustedProxies: ['127.0.0.1/32'],
     ...configuration,
   };
-  const gateway = await launch({ configuration: trusted, args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration: trusted, args: ['--sandbox'] });
   await open(port, Number(new URL(gateway.url).port), folder);
   const agent = new Agent({ keepAlive: true, ca: certificate, localAddress: CLIENT, maxSockets: 1 });
   t.teardown(() => agent.destroy());

@@ -4,17 +4,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import t from 'tap';
-import { type Answer, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../kit/agent.ts';
+import { type Answer, bearerOf, expectOk, request, signUpAgent } from '../../kit/agent.ts';
 import { sendHttp } from '../../kit/http.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
-
-const Settings = {
-  ApiRPSLimit: 1000,
-  IpRPSLimit: 1000,
-  SessionApiRPSLimit: 1000,
-  UserApiRPSLimit: 1000,
-  PubKeyApiRPSLimit: 1000,
-};
+import { launch, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 
 /** Has the form of a module's code and is not valid. */
 const canary = (word: string) => `canary-${word}-${randomBytes(9).toString('base64url')}`;
@@ -79,17 +71,15 @@ const namesIn = (text: string, secrets: object): string[] =>
 
 // covers S33
 t.test('canaries: no secret in the log, in refusals, in /health or in /metrics', async (t) => {
-  const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
+  const gateway = await launch({ configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
   const refusals: Answer[] = [];
   const asked = async (path: string, options: Options = {}) => {
     const answer = await request(`${gateway.url}${path}`, options);
     refusals.push(answer);
     return answer;
   };
-  const person = await signUp(gateway.url, newKey());
-  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-  const bearer = String(login.json['result']?.['sessionId']);
+  const person = await signUpAgent(gateway.url);
+  const bearer = await bearerOf(gateway.url, person.key);
   const made = await madeFor(gateway.url, person.cookie);
   const secrets = {
     ...made,

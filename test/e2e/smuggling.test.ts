@@ -1,7 +1,7 @@
 /** The program against a request that hides in a chunked body (docs/decisions/0090), on both of its listeners. */
 import t from 'tap';
-import { expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../kit/agent.ts';
-import { launch } from '../../kit/launch.ts';
+import { expectOk, mcpLogin, newKey, request, signUp, signUpAgent } from '../../kit/agent.ts';
+import { launchFor } from '../../kit/launch.ts';
 import { connectRaw, requestText } from '../support/http.ts';
 
 /** One body of 1,035 bytes to a proxy; uWebSockets.js ends it after 442 bytes. */
@@ -13,14 +13,12 @@ t.test(
   'smuggling: a request hidden behind POST /mcp or an event push leaves no log line, counter or audit record',
   async (t) => {
     const adminKey = newKey();
-    const gateway = await launch({
+    const gateway = await launchFor(t, {
       configuration: { Admin: { publicKeys: [adminKey.publicKey] } },
       args: ['--sandbox'],
     });
-    t.teardown(() => gateway.stop());
     const admin = await signUp(gateway.url, adminKey);
-    const person = await signUp(gateway.url, newKey());
-    expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
+    const person = await signUpAgent(gateway.url);
     const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
     const own = {
       Authorization: `Bearer ${login.json['result']?.['sessionId']}`,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { listenFor } from '../../kit/http.ts';
-import { launch, plainEnvironment } from '../../kit/launch.ts';
+import { launchFor, plainEnvironment } from '../../kit/launch.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(240_000);
@@ -58,8 +58,7 @@ t.test(
 );
 
 t.test('tour: against a running gateway', async (t) => {
-  const gateway = await launch({ args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'] });
   const { code, stdout } = await run(process.execPath, [TOUR, '--target', gateway.url]);
   t.equal(code, 0, stdout.slice(-2_000));
   t.match(stdout, /All 28 steps/);
@@ -112,8 +111,7 @@ t.test('tour: a 429 is retried after its Retry-After; a 429 without the header i
 const skip = lacking('bash', 'curl');
 
 t.test('tour page: every block runs, and both uploads come back unchanged', { skip }, async (t) => {
-  const gateway = await launch({ args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'] });
   const page = await readFile(new URL('../../../docs/tour.md', import.meta.url), 'utf8');
   const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
   t.equal(blocks.length, 8);

@@ -5,7 +5,7 @@ import https from 'node:https';
 import tls from 'node:tls';
 import t, { type Test } from 'tap';
 import { sendHttp } from '../../kit/http.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { launchFor, type RunningGateway } from '../../kit/launch.ts';
 import { type Certificate, makeCertificate } from '../support/certificate.ts';
 import { count } from '../support/depth.ts';
 
@@ -42,8 +42,7 @@ function filesIn(t: Test, certificate: Certificate): Files {
 }
 
 async function start(t: Test, configuration: object): Promise<RunningGateway> {
-  const gateway = await launch({ configuration, args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
   return gateway;
 }
 

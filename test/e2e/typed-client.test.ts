@@ -15,7 +15,7 @@ import {
   verifiedHeaders,
 } from '../../kit/agent.ts';
 import { listenFor } from '../../kit/http.ts';
-import { launch } from '../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../kit/launch.ts';
 import { compileJsonSchema } from '../../src/domain/schema.ts';
 import {
   askRequest,
@@ -50,24 +50,16 @@ const upstream = await startUpstream([
   { name: 'get_forecast', description: 'A forecast', inputSchema: { type: 'object' } },
 ]);
 t.teardown(() => upstream.close());
-const gateway = await launch({
+const gateway = await launchFor(t, {
   args: ['--sandbox'],
   configuration: {
-    Settings: {
-      ApiRPSLimit: 1000,
-      IpRPSLimit: 1000,
-      SessionApiRPSLimit: 1000,
-      UserApiRPSLimit: 1000,
-      PubKeyApiRPSLimit: 1000,
-      McpApiRPSLimit: 1000,
-    },
+    Settings: NO_LIMITS,
     Admin: { publicKeys: [admin.publicKey] },
     McpServers: { weather: { url: upstream.url }, mail: { url: upstream.url, auth: 'user' } },
     McpProfiles: { shop: { tools: ['wallet'] } },
     Modules: { core: { url: moduleUrl, key: 'core-module-key-0123456789' } },
   },
 });
-t.teardown(() => gateway.stop());
 await gateway.said(/mcp server up/);
 
 /** Header fields of every response, and those that depend on the origin or on the type of a file. */

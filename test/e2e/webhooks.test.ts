@@ -5,17 +5,13 @@ import { Webhook } from 'standardwebhooks';
 import t, { type Test } from 'tap';
 import { expectOk, type Json, newKey, type Person, request, signUp } from '../../kit/agent.ts';
 import { listenFor } from '../../kit/http.ts';
-import { launch, type RunningGateway } from '../../kit/launch.ts';
+import { launch, launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
 
 const MODULE_KEY = 'core-module-key-0123456789';
 const SETTINGS = {
-  ApiRPSLimit: 1000,
-  IpRPSLimit: 1000,
-  SessionApiRPSLimit: 1000,
-  UserApiRPSLimit: 1000,
-  PubKeyApiRPSLimit: 1000,
+  ...NO_LIMITS,
   EventReorderMilliseconds: 0,
 };
 const CONFIGURATION = {
@@ -217,8 +213,7 @@ t.test(
   'webhooks: a hanging receiver times out, its owner gets an event on the stream, and a stop does not wait',
   async (t) => {
     const receiver = await startReceiver(t);
-    const gateway = await launch({ configuration: CONFIGURATION });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { configuration: CONFIGURATION });
     const owner = await signUp(gateway.url);
     const send = sending(() => gateway, owner);
     const registration = { name: 'Shop', url: 'https://shop.example', webhookUrl: receiver.url };
@@ -246,8 +241,7 @@ t.test('webhooks: each decision of an admin is an event for the owner and for th
   const receiver = await startReceiver(t);
   const key = newKey();
   const configuration = { ...CONFIGURATION, Admin: { publicKeys: [key.publicKey] } };
-  const gateway = await launch({ configuration });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration });
   const [admin, owner, outsider] = [
     await signUp(gateway.url, key),
     await signUp(gateway.url),

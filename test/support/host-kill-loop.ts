@@ -5,6 +5,7 @@
 import { signUp } from '../../kit/agent.ts';
 import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from '../../kit/kills.ts';
 import type { RunningGateway } from '../../kit/launch.ts';
+import { NO_LIMITS } from '../../kit/launch.ts';
 import {
   authorizeQuery,
   consent,
@@ -25,14 +26,6 @@ export interface HostKillReport extends KillReport {
   refreshesMet: number;
 }
 
-const MAXIMUM = 1_000;
-const Settings = {
-  ApiRPSLimit: MAXIMUM,
-  IpRPSLimit: MAXIMUM,
-  SessionApiRPSLimit: MAXIMUM,
-  UserApiRPSLimit: MAXIMUM,
-  PubKeyApiRPSLimit: MAXIMUM,
-};
 const DELAY_MS = [20, 400] as const;
 const REFRESHES = 4;
 /** Connects of one account, which keeps at most 64 used challenges: a consent and its code are two. */
@@ -145,7 +138,7 @@ class KilledHost {
 export async function runHostKillLoop(options: Omit<KillOptions, 'plant'>): Promise<HostKillReport> {
   const { clients, seed } = options;
   const report: HostKillReport = { seed, kills: 0, faults: [], issued: 0, codesMet: 0, refreshesMet: 0 };
-  await killLoop(options, { configuration: { Settings } }, report, async (first) => {
+  await killLoop(options, { configuration: { Settings: NO_LIMITS } }, report, async (first) => {
     const hosts: KilledHost[] = [];
     let onRipe: (() => void) | undefined;
     let ripeAt = 0;

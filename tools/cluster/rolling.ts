@@ -1,7 +1,7 @@
 /** Nodes behind one address whose clients work while nodes join, leave and restart. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent } from 'undici';
-import { expectOk, mcpLogin, type Person, signUp, untilAvailable, updateKey } from '../../kit/agent.ts';
+import { expectOk, mcpLogin, type Person, signUpAgent, untilAvailable } from '../../kit/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../kit/cluster/postgres.ts';
 import type { Exit } from '../../kit/launch.ts';
@@ -95,8 +95,7 @@ export async function startRolling(options: RollingOptions): Promise<Rolling> {
 
 /** A person whose key may call tools, with a session of a tool caller that the log-ins of its load do not end. */
 async function signUpForTools(url: string): Promise<{ person: Person; bearer: string }> {
-  const person = await signUp(url);
-  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  const person = await signUpAgent(url);
   const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
   return { person, bearer: String(login.json['result']?.['sessionId']) };
 }

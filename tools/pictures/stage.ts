@@ -6,9 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
+  bearerOf,
   callTool,
   expectOk,
-  mcpLogin,
   newKey,
   type Person,
   request,
@@ -76,8 +76,7 @@ function post(url: string, { cookie }: Person, path: string, body: object) {
 /** The session of an agent with a key of the account. */
 async function agentOf(url: string, person: Person): Promise<string> {
   expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
-  const answer = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
-  return String(answer.json['result']?.['sessionId']);
+  return await bearerOf(url, person.key);
 }
 
 /** Makes the rows that the page of an account lists: keys, hosts, applications, deliveries, files. */

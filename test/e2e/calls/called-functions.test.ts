@@ -5,9 +5,9 @@
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { callTool, expectOk, mcpLogin, newKey, request, rpc, signUp, updateKey } from '../../../kit/agent.ts';
+import { bearerOf, callTool, expectOk, newKey, request, rpc, signUpAgent } from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
-import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
+import { launchFor, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { initUpload, uploadPart } from '../../../kit/upload-client.ts';
 
 t.setTimeout(120_000);
@@ -51,11 +51,10 @@ async function startModule(test: Test): Promise<string> {
 
 async function start(test: Test) {
   const module = { url: await startModule(test), key: MODULE_KEY };
-  const gateway = await launch({
+  const gateway = await launchFor(test, {
     configuration: { Settings: NO_FILE_LIMITS, Modules: { wallet: module, chat: module } },
     nodeArgs: ['--require', RECORDER],
   });
-  test.teardown(() => gateway.stop());
   // The journal is read once after a start, in the background.
   await gateway.said(/journal read/);
   let turns = 0;
@@ -105,10 +104,8 @@ function requireShort(test: Test, name: Name, called: readonly string[]): void {
 t.test('called functions: a warm request calls no more than its ceiling', async (t) => {
   const { url, record } = await start(t);
   const key = newKey();
-  const person = await signUp(url, key);
-  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
-  const login = expectOk('mcp_login', await mcpLogin(url, key, Date.now()));
-  const bearer = String(login.json['result']?.['sessionId']);
+  const person = await signUpAgent(url, key);
+  const bearer = await bearerOf(url, key);
   const { cookie } = person;
 
   const call = await record(async () =>

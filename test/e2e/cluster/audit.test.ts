@@ -1,6 +1,6 @@
 /** Audit records of calls over two processes: in the database for all nodes, or at the node that served the call. */
 import t, { type Test } from 'tap';
-import { callTool, expectOk, mcpLogin, newKey, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { bearerOf, callTool, expectOk, newKey, request, signUp, signUpAgent } from '../../../kit/agent.ts';
 import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
@@ -32,10 +32,8 @@ async function start(t: Test, postgres: Postgres, cluster: object) {
   for (const { url } of [a, b])
     while ((await request(`${url}/auth/v1/sessions`, { headers: { Cookie: 'sid=none' } })).status !== 401);
   const admin = await signUp(a.url, key);
-  const agent = await signUp(b.url);
-  expectOk('update_key', await updateKey(b.url, agent, { mcpAccess: true }));
-  const login = expectOk('mcp_login', await mcpLogin(a.url, agent.key, Date.now()));
-  const bearer = String(login.json['result']?.['sessionId']);
+  const agent = await signUpAgent(b.url);
+  const bearer = await bearerOf(a.url, agent.key);
   const pageAt = async (node: NodeProcess, query = 'event=mcp.tool&limit=1000') => {
     const headers = { Cookie: admin.cookie };
     const answer = expectOk('audit', await request(`${node.url}/ProxyAdmin/api/audit?${query}`, { headers }));

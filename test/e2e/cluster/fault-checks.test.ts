@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { logIn, newKey, request } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import { listenFor } from '../../../kit/http.ts';
-import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { seededNumbers } from '../../../kit/seeded-numbers.ts';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import { type Operation, REPLICA_KEY } from '../../../src/actors/runtime/journal/port.ts';
@@ -26,8 +26,7 @@ const CONTEND = 0.45;
 
 /** One gateway in place of the nodes, and an account whose client knows what it holds. */
 async function startClient(t: Test) {
-  const gateway = await launch({ configuration: { Settings: NO_LIMITS } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS } });
   const node = { name: 'a', url: gateway.url } as NodeProcess;
   const history = new FaultHistory();
   const calls = new NodeCalls([node], history);
@@ -101,8 +100,7 @@ async function startLossy(t: Test, url: string, status: number): Promise<string>
 t.test(
   'faults: a refusal whose answer is lost is no broken promise, and its repeat is a verdict',
   async (t) => {
-    const gateway = await launch({ configuration: { Settings: NO_LIMITS } });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS } });
     const [history, contest] = [new FaultHistory(), new Contest()];
     const contending = () => CONTEND;
     const direct = new NodeCalls([{ name: 'a', url: gateway.url } as NodeProcess], history);

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { expectOk, type Json, request, signUp, untilAvailable, updateKey } from '../../../kit/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
-import { launch, NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
+import { launch, launchFor, NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
 import { CLUSTER_METRICS } from '../../../src/io/observability/cluster-metrics.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
@@ -158,8 +158,7 @@ function testWarnings(postgres: Postgres): void {
     const { cluster, a } = await startTwo(t, postgres);
     const file = fileFor(t, cluster, 'z');
     const same = readFileSync(file, 'utf8');
-    const z = await launch({ args: ['--config', file], nodeArgs: ['--require', SHIFTED_CLOCK] });
-    t.teardown(() => z.stop());
+    const z = await launchFor(t, { args: ['--config', file], nodeArgs: ['--require', SHIFTED_CLOCK] });
     await z.said(/"clock is off"/);
     const offset = Number(((await healthOf(z)).json['cluster'] as Json)['clockOffsetMs']);
     t.ok(offset < 0, `the database is behind by ${offset} ms`);
@@ -185,11 +184,10 @@ function testWarnings(postgres: Postgres): void {
     'node health: one whose clock is 10 s off leaves, answers 503, and comes back when it is right',
     async (t) => {
       const { cluster, a } = await startTwo(t, postgres);
-      const z = await launch({
+      const z = await launchFor(t, {
         args: ['--config', fileFor(t, cluster, 'z')],
         nodeArgs: ['--require', SHIFTED_CLOCK],
       });
-      t.teardown(() => z.stop());
       await a.gateway.said(/"node":3,"msg":"node joined"/);
       // Signals that are not handled yet become one.
       await z.said(/"clock is off"/);

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap';
 import { type Person, request, signUp, untilAvailable } from '../../../kit/agent.ts';
 import { owner, type Postgres } from '../../../kit/cluster/postgres.ts';
 import { pickPort } from '../../../kit/free-port.ts';
-import { entryOf, launch, plainEnvironment, TIED } from '../../../kit/launch.ts';
+import { entryOf, launchFor, plainEnvironment, TIED } from '../../../kit/launch.ts';
 import { runSync } from '../../../kit/run-sync.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
@@ -197,8 +197,7 @@ await withPostgres(t, (postgres) => {
       await c.run('systemctl stop gatehouse');
       const [exporting = ''] = blocksOf('Moving out');
       await a.run(exporting);
-      const alone = await launch({ dataPath: `${join(a.folder, 'data')}.alone` });
-      t.teardown(() => alone.stop());
+      const alone = await launchFor(t, { dataPath: `${join(a.folder, 'data')}.alone` });
       t.equal(await keysAt(alone, person), 200, 'without a cluster again');
     },
   );

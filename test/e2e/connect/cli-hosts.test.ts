@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
 import { agree, disconnect, hostsOf } from '../../../kit/consent.ts';
-import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
 import {
   CLI_HOSTS,
   type CliHost,
@@ -25,7 +25,6 @@ import { startEverything } from '../../support/upstreams/everything.ts';
 const AVAILABLE = /available\\*":\\*"1000\.00/;
 const AUTHORIZE = /(http\S+\/connect\/authorize\?\S+)\s/;
 /** Hosts ask for all metadata again at each step. */
-const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000 };
 const TEST_MS = 150_000;
 const LIST = ['mcp', 'list'];
 /** Set in the process within the namespace. */
@@ -39,8 +38,10 @@ interface Setting {
 }
 
 async function prepare(t: Test, McpServers: object = {}): Promise<Setting> {
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings, McpServers } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, {
+    args: ['--sandbox'],
+    configuration: { Settings: NO_LIMITS, McpServers },
+  });
   const model = await startModel();
   t.teardown(() => model.close());
   const home = mkdtempSync(join(tmpdir(), 'cli-hosts-'));

@@ -8,23 +8,13 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js';
 import t, { type Test } from 'tap';
 import { type Person, signUp } from '../../../kit/agent.ts';
-import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
 import { consent, REDIRECT_URI } from '../../support/hosts.ts';
 
 t.setTimeout(120_000);
 
-/** Limits are raised for the test, never bypassed. */
-const Settings = {
-  ApiRPSLimit: 1000,
-  IpRPSLimit: 1000,
-  SessionApiRPSLimit: 1000,
-  UserApiRPSLimit: 1000,
-  PubKeyApiRPSLimit: 1000,
-};
-
 async function start(t: Test): Promise<RunningGateway> {
-  const gateway = await launch({ configuration: { Settings }, args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
   return gateway;
 }
 

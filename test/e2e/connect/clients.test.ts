@@ -3,9 +3,9 @@
  * and a new consent after a revocation. A client with a header at /mcp beside them sees no change.
  */
 import t, { type Test } from 'tap';
-import { callTool, expectOk, mcpLogin, type Person, signUp, updateKey } from '../../../kit/agent.ts';
+import { bearerOf, callTool, expectOk, type Person, signUp, updateKey } from '../../../kit/agent.ts';
 import { agree, disconnect, hostsOf } from '../../../kit/consent.ts';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { unavailable } from '../../support/connect/peers.ts';
 import {
   AVAILABLE,
@@ -22,10 +22,11 @@ import {
 t.setTimeout(120_000);
 
 /** The clients ask for all metadata again at each step. */
-const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000 };
 async function startHosts(t: Test, further: object = {}): Promise<{ url: string; person: Person }> {
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings, ...further } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, {
+    args: ['--sandbox'],
+    configuration: { Settings: NO_LIMITS, ...further },
+  });
   return { url: gateway.url, person: await signUp(gateway.url) };
 }
 
@@ -112,8 +113,7 @@ t.test(
 t.test('connect: a client with a header at /mcp is as before beside a connected host', async (t) => {
   const { url, person } = await startHosts(t);
   expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
-  const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
-  const bearer = String(login.json['result']?.['sessionId']);
+  const bearer = await bearerOf(url, person.key);
   const memory = new HostMemory();
   const asking = clientTwo(new URL(`${url}/connect/mcp`), memory);
   await t.rejects(asking.connect(), UNAUTHORIZED);

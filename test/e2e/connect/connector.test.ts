@@ -21,7 +21,7 @@ import {
   updateKey,
 } from '../../../kit/agent.ts';
 import { pickPort } from '../../../kit/free-port.ts';
-import { launch, plainEnvironment, type RunningGateway } from '../../../kit/launch.ts';
+import { launchFor, plainEnvironment, type RunningGateway } from '../../../kit/launch.ts';
 import { outputOf } from '../../../kit/run-sync.ts';
 import { gatehouseFetch, keyOf } from '../../../packages/connect/src/index.ts';
 import { packConnector } from '../../../tools/packaging/pack-connector.ts';
@@ -100,8 +100,7 @@ async function stdioClient(t: Test, home: string, url: string): Promise<Client> 
 
 /** A gateway, its owner, and a folder with the key of an agent that the owner allowed. */
 async function prepare(t: Test, options: { dataPath?: string; port?: number } = {}) {
-  const gateway = await launch({ args: SANDBOX, ...options });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: SANDBOX, ...options });
   const home = temporaryFolder(t);
   const { stdout } = await connector(home, 'doctor', gateway.url);
   const owner = await signUp(gateway.url);
@@ -118,8 +117,7 @@ async function closeSessions(gateway: RunningGateway, owner: Person): Promise<vo
 t.test(
   'connector: a new key has a link and letters, and calls say so until its owner allows it',
   async (t) => {
-    const gateway = await launch({ args: SANDBOX });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { args: SANDBOX });
     const home = temporaryFolder(t);
     const client = await stdioClient(t, home, gateway.url);
     t.ok((await client.listTools()).tools.length > 0, 'a list needs no key');
@@ -154,8 +152,7 @@ t.test('connector: the host sees no closed session and no kill of the gateway', 
   t.match(await client.callTool(BALANCE), AVAILABLE, 'after close_sessions');
   await gateway.kill();
   const during = client.callTool(BALANCE);
-  const again = await launch({ args: SANDBOX, dataPath, port });
-  t.teardown(() => again.stop());
+  await launchFor(t, { args: SANDBOX, dataPath, port });
   t.match(await during, AVAILABLE, 'a call that began while the gateway was down');
   t.match(await client.callTool(BALANCE), AVAILABLE, 'after the restart');
 });
@@ -170,8 +167,7 @@ t.test('connector: a removed key is explained to the next call', async (t) => {
 });
 
 t.test('connector: two that start at once make one key, and both work with it', async (t) => {
-  const gateway = await launch({ args: SANDBOX });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: SANDBOX });
   const home = temporaryFolder(t);
   const [one, two] = await Promise.all([1, 2].map(() => connector(home, 'doctor', gateway.url)));
   const key = linkedKey(one?.stdout ?? '');
@@ -185,8 +181,7 @@ t.test('connector: two that start at once make one key, and both work with it', 
 });
 
 t.test('connector: both official clients use its fetch and see no closed session', async (t) => {
-  const gateway = await launch({ args: SANDBOX });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: SANDBOX });
   const owner = await signUp(gateway.url);
   const agent = newKey();
   await allow(gateway.url, owner, agent.publicKey);

@@ -9,7 +9,7 @@ import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../kit/agent.ts';
 import { agree, disconnect, endAccess } from '../../../kit/consent.ts';
 import { pickPort } from '../../../kit/free-port.ts';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import {
   AI_SDK,
   endStoredAccess,
@@ -25,7 +25,6 @@ t.setTimeout(180_000);
 const AVAILABLE = /available\\*":\\*"1000\.00/;
 const AUTHORIZE = /(http\S+\/connect\/authorize\?\S+)/;
 /** The clients ask for all metadata again at each step. */
-const Settings = { ApiRPSLimit: 1000, IpRPSLimit: 1000, PubKeyApiRPSLimit: 1000 };
 const TOOL = 'wallet_get_balance';
 
 interface Setting {
@@ -36,8 +35,7 @@ interface Setting {
 }
 
 async function prepare(t: Test): Promise<Setting> {
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
   const home = mkdtempSync(join(tmpdir(), 'peers-'));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   const start = (args: readonly string[]) => {

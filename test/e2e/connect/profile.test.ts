@@ -2,16 +2,15 @@
 import t from 'tap';
 import { type Answer, request, signUp } from '../../../kit/agent.ts';
 import { connectHost } from '../../../kit/consent.ts';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor } from '../../../kit/launch.ts';
 
 t.setTimeout(60_000);
 
 const PROFILE = '/connect/p/shop/mcp';
-const gateway = await launch({
+const gateway = await launchFor(t, {
   args: ['--sandbox'],
   configuration: { McpProfiles: { shop: { tools: ['wallet_get_*'], title: 'Shop' } } },
 });
-t.teardown(() => gateway.stop());
 
 const ask = (path: string, token: string, method: string, params: object = {}): Promise<Answer> =>
   request(`${gateway.url}${path}`, {

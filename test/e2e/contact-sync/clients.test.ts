@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { expectOk, type Json, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
-import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { launchFor, type RunningGateway } from '../../../kit/launch.ts';
 import { runSync } from '../../../kit/run-sync.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 import { lacking } from '../../support/programs/tools.ts';
@@ -40,8 +40,7 @@ function davOf(url: string, username: string, token: string): Dav {
 
 async function start(t: Test): Promise<Device> {
   const dataPath = temporaryFolder(t);
-  const gateway = await launch({ args: ['--sandbox'], configuration: {}, dataPath });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: {}, dataPath });
   const person = await signUp(gateway.url);
   expectOk('update_key', await updateKey(gateway.url, person, { cardDavAccess: true }));
   const added = await ownerPost(gateway, person, 'token', { keyId: person.keyId, name: 'Phone' });
@@ -162,8 +161,7 @@ t.test('sandbox contacts: belong to their user alone, and outlive kill -9 as the
   const foreign = await fetch(`${gateway.url}${BOOK}ada.vcf`, { headers: { Cookie: other.cookie } });
   t.equal(foreign.status, 404);
   await gateway.kill();
-  const again = await launch({ args: ['--sandbox'], configuration: {}, dataPath: gateway.dataPath });
-  t.teardown(() => again.stop());
+  const again = await launchFor(t, { args: ['--sandbox'], configuration: {}, dataPath: gateway.dataPath });
   const query = '<c:addressbook-query xmlns:c="urn:ietf:params:xml:ns:carddav"/>';
   const list = await davOf(again.url, person.userId, String(token['token']))('REPORT', BOOK, {}, query);
   t.equal(list.status, 207);

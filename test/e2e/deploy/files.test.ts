@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
-import { entryOf, launch, runToEnd } from '../../../kit/launch.ts';
+import { entryOf, launchFor, runToEnd } from '../../../kit/launch.ts';
 import { runSync } from '../../../kit/run-sync.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 
@@ -62,8 +62,7 @@ t.test('backup script: the newest copies stay, one that fails removes none and k
   const folder = t.testdir({ backups: { mine: {} }, bin: {} });
   const backups = join(folder, 'backups');
   for (const day of ['01', '02', '03', '04']) mkdirSync(join(backups, `202601${day}T031500Z`));
-  const gateway = await launch();
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t);
   await signUp(gateway.url);
   const program = join(folder, 'bin', 'gatehouse');
   writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${entryOf()}' "$@"\n`);

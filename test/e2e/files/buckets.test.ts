@@ -4,7 +4,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
-import { launch, NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
 import { KEY_PAIR, REGION, startS3 } from '../../support/files/s3-oracle.ts';
 import { CHUNK_BYTES, fetchFile, uploadChunks, uploadStream } from '../../support/files/transfers.ts';
 
@@ -24,12 +24,11 @@ function bucketKeys(url: string) {
 t.test('bucket: files are stored there and read back by both transports; a failure is 1312', async (t) => {
   const server = await startS3(t);
   const S3 = { ...bucketKeys(server.url), SecretAccessKey: 'env:S3_SECRET' };
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     args: ['--sandbox'],
     configuration: { FileServers: { 0: { S3 } }, Settings: NO_LIMITS },
     environment: { S3_SECRET: KEY_PAIR.secretAccessKey },
   });
-  t.teardown(() => gateway.stop());
   t.equal(server.objects.size, 0, 'the probe left nothing');
   const person = await signUp(gateway.url);
   const small = randomBytes(3 * CHUNK_BYTES + 17);
@@ -65,14 +64,13 @@ t.test('bucket: files are stored there and read back by both transports; a failu
 t.test('bucket: whole attachments of v2 are redirected to a link, and nothing else is', async (t) => {
   const server = await startS3(t);
   const S3 = { ...bucketKeys(server.url), RedirectDownloads: true };
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     args: ['--sandbox'],
     configuration: {
       FileServers: { 0: { S3 } },
       Settings: { ...NO_LIMITS, FileDownloadBytesPerSecond: 0 },
     },
   });
-  t.teardown(() => gateway.stop());
   const person = await signUp(gateway.url);
   const bytes = randomBytes(100_000);
   const attachment = (await uploadStream(gateway, person, bytes, 'b.zip')).code ?? '';

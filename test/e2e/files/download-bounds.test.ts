@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
-import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
+import { launchFor, NO_FILE_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
 import { uploadAll } from '../../../kit/upload-client.ts';
 
 t.setTimeout(120_000);
@@ -33,8 +33,7 @@ async function uploaded({ url }: RunningGateway, bytes: Buffer): Promise<string>
 
 // covers S10
 t.test('clients that never read use bounded memory, are closed, and delay no other client', async (t) => {
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_FILE_LIMITS } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_FILE_LIMITS } });
   const address = await uploaded(gateway, randomBytes(20 * 1024 * 1024));
   const before = await healthOf(gateway);
   const { hostname, port, pathname } = new URL(address);
@@ -66,8 +65,7 @@ t.test('clients that never read use bounded memory, are closed, and delay no oth
 
 t.test('a stop lets a running download complete', async (t) => {
   const settings = { ...NO_FILE_LIMITS, FileDownloadBytesPerSecond: 1024 * 1024 };
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: settings } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: settings } });
   const bytes = randomBytes(1_500_000);
   const response = await fetch(await uploaded(gateway, bytes));
   const stopped = gateway.stop();

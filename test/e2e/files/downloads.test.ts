@@ -6,8 +6,16 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { basicLogin, mcpLogin, newKey, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
-import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
+import {
+  basicLogin,
+  mcpLogin,
+  newKey,
+  type Person,
+  request,
+  signUp,
+  signUpAgent,
+} from '../../../kit/agent.ts';
+import { launchFor, NO_FILE_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
 import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import { initUpload, type PartAnswer, uploadAll } from '../../../kit/upload-client.ts';
 
@@ -17,11 +25,10 @@ t.setTimeout(120_000);
 const REVOKED_MS_MAX = 6_000;
 
 const admin = newKey();
-const gateway = await launch({
+const gateway = await launchFor(t, {
   args: ['--sandbox'],
   configuration: { Settings: NO_FILE_LIMITS, Admin: { publicKeys: [admin.publicKey] } },
 });
-t.teardown(() => gateway.stop());
 
 async function get(path: string, headers: Record<string, string> = {}, from: RunningGateway = gateway) {
   const response = await fetch(`${from.url}${path}`, { headers });
@@ -90,8 +97,7 @@ t.test('chat members fetch a file; other users and former members are refused', 
 t.test(
   'agents: McpVerified and, outside production, McpBasic sessions fetch by id what the account may read',
   async (t) => {
-    const person = await signUp(gateway.url);
-    await updateKey(gateway.url, person, { mcpAccess: true });
+    const person = await signUpAgent(gateway.url);
     const file = await upload(person, randomBytes(1_000));
     const verified = await mcpLogin(gateway.url, person.key, Date.now());
     const bearer = { Authorization: `Bearer ${verified.json['result']?.['sessionId']}` };
@@ -228,11 +234,10 @@ t.test('removed files are 404 at once, and open uploads continue', async (t) => 
 
 t.test('storage server: its files are served whole, in ranges, and to HEAD', async (t) => {
   const server = await MemoryStorageServer.start(t);
-  const far = await launch({
+  const far = await launchFor(t, {
     args: ['--sandbox'],
     configuration: { Settings: NO_FILE_LIMITS, FileServers: { 0: { Host: server.url } } },
   });
-  t.teardown(() => far.stop());
   const person = await signUp(far.url);
   const bytes = randomBytes(1_300_000);
   const file = await upload(person, bytes, {}, far.url);

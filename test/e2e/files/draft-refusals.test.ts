@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
 import { sendHttp } from '../../../kit/http.ts';
-import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
+import { launchFor, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { count } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 
@@ -56,11 +56,10 @@ const SENDERS: Readonly<Record<string, Sender>> = {
 
 // covers S6
 t.test('413 with 1301 reaches the client in every attempt, declared and chunked', async (t) => {
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     args: ['--sandbox'],
     configuration: { Settings: { ...NO_FILE_LIMITS, FileMaxSizeBytes: CAP } },
   });
-  t.teardown(() => gateway.stop());
   const { cookie } = await signUp(gateway.url);
   const body = Buffer.alloc(6 * MEGABYTE, 7);
   for (const [name, send] of Object.entries(SENDERS)) {

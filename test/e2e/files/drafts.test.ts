@@ -3,7 +3,7 @@ import t from 'tap';
 import { eventLoopP99Ms } from '../../../bench/measure/metrics.ts';
 import { costOf } from '../../../bench/measure/process-cost.ts';
 import { signUp } from '../../../kit/agent.ts';
-import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
+import { launch, launchFor, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 
 t.setTimeout(120_000);
@@ -34,11 +34,10 @@ async function uploadStream(url: string, cookie: string, sizeBytes: number): Pro
 
 // covers S6
 t.test('memory stays bounded: 60 streams at once, then 100 MiB through one', async (t) => {
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     args: ['--sandbox'],
     configuration: { Settings: { ...NO_FILE_LIMITS, FileMaxSizeBytes: 100 * MEGABYTE } },
   });
-  t.teardown(() => gateway.stop());
   const { cookie } = await signUp(gateway.url);
   const pid = gateway.process.pid ?? 0;
   const rssBytes = () => costOf(pid)?.rssBytes ?? 0;
@@ -97,12 +96,11 @@ t.test(
     t.equal(answer.status, 503);
     t.equal(((await answer.json()) as { error: { code: number } }).error.code, 1014);
     t.equal((await first.exited).code, 0);
-    const second = await launch({
+    const second = await launchFor(t, {
       args: ['--sandbox'],
       dataPath,
       configuration: { Settings: { ...Settings, FileUploadBytesPerSecond: 0 } },
     });
-    t.teardown(() => second.stop());
     const told = await fetch(second.url + path, { method: 'HEAD', headers: { Cookie: cookie } });
     const offset = Number(told.headers.get('Upload-Offset'));
     t.ok(offset > 0 && offset < body.length, `on from ${offset}, without waiting for the rest`);

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { newKey, request, signUp } from '../../../kit/agent.ts';
-import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { launchFor, type RunningGateway } from '../../../kit/launch.ts';
 import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import { type PartAnswer, uploadAll } from '../../../kit/upload-client.ts';
 
@@ -29,8 +29,7 @@ function configurationOf(more: object, settings: object) {
 }
 
 async function startGateway(t: Test, more: object, settings: object): Promise<RunningGateway> {
-  const gateway = await launch({ args: ['--sandbox'], configuration: configurationOf(more, settings) });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: configurationOf(more, settings) });
   return gateway;
 }
 

@@ -4,21 +4,20 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
-import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import { CHUNK_BYTES, fetchFile, uploadChunks, uploadStream } from '../../support/files/transfers.ts';
 
 // covers R74
 t.test('storage server: files are stored there and read back, and its failures are reported', async (t) => {
   const server = await MemoryStorageServer.start(t);
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     args: ['--sandbox'],
     configuration: {
       FileServers: { 0: { Host: `${server.url}/files/` } },
       Settings: NO_LIMITS,
     },
   });
-  t.teardown(() => gateway.stop());
   const person = await signUp(gateway.url);
   const bytes = randomBytes(3 * CHUNK_BYTES + 17);
 

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
 import { type Answer, type Person, request, signUp } from '../../../kit/agent.ts';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import {
   cancelUpload,
   chunksOf,
@@ -21,15 +21,11 @@ import {
 
 const CHUNK = 256 * 1024;
 const SETTINGS = {
-  ApiRPSLimit: 1000,
-  IpRPSLimit: 1000,
-  SessionApiRPSLimit: 1000,
-  UserApiRPSLimit: 1000,
+  ...NO_LIMITS,
   FileUploadBytesPerSecond: 0,
   FileBlockedExtensions: 'exe;.bat',
 };
-const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: SETTINGS } });
-t.teardown(() => gateway.stop());
+const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: SETTINGS } });
 
 interface Someone extends Person, Uploader {}
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { logIn, signUp } from '../../../kit/agent.ts';
-import { launch, runToEnd } from '../../../kit/launch.ts';
+import { launch, launchFor, runToEnd } from '../../../kit/launch.ts';
 import { runSync } from '../../../kit/run-sync.ts';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import { checkJournalRows } from '../../../src/bootstrap/journal-check.ts';
@@ -55,8 +55,7 @@ t.test('silent start: it ends with 70 and a line, and the next start walks the j
   await checkJournalRows(dataPath, true, (sentence) => findings.push(sentence), 1_000);
   t.same(findings, ['data.mdb: reading it made no progress, and was ended']);
   release();
-  const again = await launch({ dataPath });
-  t.teardown(() => again.stop());
+  const again = await launchFor(t, { dataPath });
   t.match(again.output().stderr, /journal checked/i);
   t.equal((await logIn(again.url, person.key)).status, 200);
 });

@@ -12,11 +12,10 @@ import {
   mcpLogin,
   newKey,
   request,
-  signUp,
-  updateKey,
+  signUpAgent,
 } from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
-import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { depth } from '../../support/depth.ts';
 import { routeTable } from '../../support/route-table.ts';
 import { type ModuleAnswer, moduleAnswers } from './answers.ts';
@@ -64,7 +63,7 @@ async function startModule(test: Test) {
 async function start(test: Test) {
   const module = await startModule(test);
   const key = newKey();
-  const gateway = await launch({
+  const gateway = await launchFor(test, {
     configuration: {
       Settings: { ...NO_LIMITS, ChallengeSeconds: 300 },
       Modules: { core: { url: module.url, key: MODULE_KEY }, chat: { url: module.url } },
@@ -77,11 +76,7 @@ async function start(test: Test) {
     nodeArgs: ['--require', TICK_METER],
     environment: { UWS_HTTP_MAX_HEADERS_SIZE: '16384' },
   });
-  test.teardown(() => gateway.stop());
-  const openAccount = async () => {
-    const person = await signUp(gateway.url, key);
-    expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-  };
+  const openAccount = () => signUpAgent(gateway.url, key);
   await openAccount();
   const logInAgain = async (): Promise<Credentials> => {
     let login = await mcpLogin(gateway.url, key, Date.now());

@@ -6,8 +6,8 @@ import { readFileSync } from 'node:fs';
 import { Client as ClientOne } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
-import { expectOk, mcpLogin, signUp, updateKey } from '../../../kit/agent.ts';
-import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { bearerOf, signUpAgent } from '../../../kit/agent.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { bearer, connectMode, MODES } from '../../support/mcp-clients/client-modes.ts';
 import { EVERYTHING_COMMAND, startEverything } from '../../support/upstreams/everything.ts';
 
@@ -15,21 +15,18 @@ t.setTimeout(240_000);
 
 const server = await startEverything();
 t.teardown(() => server.stop());
-const gateway = await launch({
+const gateway = await launchFor(t, {
   configuration: {
     McpServers: { all: { url: server.url }, own: { command: EVERYTHING_COMMAND } },
     Settings: NO_LIMITS,
   },
 });
-t.teardown(() => gateway.stop());
 await gateway.said(/mcp server up[\s\S]*mcp server up/);
 /** By address, and by command. */
 const SERVERS = ['all', 'own'] as const;
 type ServerName = (typeof SERVERS)[number];
-const person = await signUp(gateway.url);
-expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-const token = String(login.json['result']?.['sessionId']);
+const person = await signUpAgent(gateway.url);
+const token = await bearerOf(gateway.url, person.key);
 
 /** Methods that the clients of both versions share. */
 interface AnyClient {

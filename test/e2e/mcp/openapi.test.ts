@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { parse as parseJsonc } from 'jsonc-parser';
 import t, { type Test } from 'tap';
 import { parse as parseYaml } from 'yaml';
-import { callTool, expectOk, mcpLogin, signUp, updateKey } from '../../../kit/agent.ts';
+import { bearerOf, callTool, signUpAgent } from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
-import { entryOf, launch, NO_LIMITS, plainEnvironment, runToEnd } from '../../../kit/launch.ts';
+import { entryOf, launchFor, NO_LIMITS, plainEnvironment, runToEnd } from '../../../kit/launch.ts';
 import { outputOf, PROGRAMS } from '../../../kit/run-sync.ts';
 import { NODE, unavailable } from '../../support/connect/peers.ts';
 import { type Schema, sampleOf } from '../../support/upstreams/schema-samples.ts';
@@ -127,7 +127,7 @@ function followed(document: Schema, parameter: Parameter): Parameter {
 
 t.test('openapi import: ten rows of each document arrive at the service as it describes them', async (t) => {
   const fake = await startFake(t);
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     configuration: {
       Modules: Object.fromEntries(NAMES.map((name) => [name, { url: fake.url }])),
       McpTools: Object.fromEntries(
@@ -136,11 +136,8 @@ t.test('openapi import: ten rows of each document arrive at the service as it de
       Settings: NO_LIMITS,
     },
   });
-  t.teardown(() => gateway.stop());
-  const person = await signUp(gateway.url);
-  expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-  const bearer = String(login.json['result']?.['sessionId']);
+  const person = await signUpAgent(gateway.url);
+  const bearer = await bearerOf(gateway.url, person.key);
   const methods = new Set<string>();
   for (const name of NAMES) {
     const document = parseYaml(readFileSync(fileOf(name), 'utf8')) as Schema;

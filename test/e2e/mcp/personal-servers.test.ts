@@ -4,7 +4,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import t, { type Test } from 'tap';
 import { expectOk, newKey, request, rpc } from '../../../kit/agent.ts';
 import { connectHost } from '../../../kit/consent.ts';
-import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { bearer, connectMode, MODES } from '../../support/mcp-clients/client-modes.ts';
 import { startOAuthUpstream } from '../../support/upstreams/oauth.ts';
 import {
@@ -27,7 +27,7 @@ async function start(t: Test, { server = {}, more = {}, networks = ['127.0.0.0/8
   const upstream = await startOAuthUpstream([WHOSE]);
   t.teardown(() => upstream.close());
   const key = newKey();
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     configuration: {
       Admin: { publicKeys: [key.publicKey] },
       Settings: NO_LIMITS,
@@ -37,7 +37,6 @@ async function start(t: Test, { server = {}, more = {}, networks = ['127.0.0.0/8
       },
     },
   });
-  t.teardown(() => gateway.stop());
   const { url } = gateway;
   const audit = async (admin: Connecting) => {
     const answer = await request(`${url}/ProxyAdmin/api/audit?limit=1000`, {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'jsonc-parser';
 import t, { type Test } from 'tap';
-import { callTool, expectOk, mcpLogin, newKey, rpc, signUp, updateKey } from '../../../kit/agent.ts';
-import { launch, runToEnd } from '../../../kit/launch.ts';
+import { bearerOf, callTool, newKey, rpc, signUp, signUpAgent } from '../../../kit/agent.ts';
+import { launch, launchFor, runToEnd } from '../../../kit/launch.ts';
 import { startUpstream } from '../../support/upstreams/server.ts';
 
 t.setTimeout(120_000);
@@ -27,17 +27,14 @@ t.test(
     t.teardown(() => upstream.close());
     const weather = { ...exampleOf('A server by its address', 'weather'), url: upstream.url };
     const configuration = { McpServers: { weather }, Settings: { McpApiRPSLimit: 100 } };
-    const gateway = await launch({
+    const gateway = await launchFor(t, {
       configuration,
       args: ['--sandbox'],
       environment: { WEATHER_TOKEN: 'of-it' },
     });
-    t.teardown(() => gateway.stop());
     await gateway.said(/mcp server up/);
-    const person = await signUp(gateway.url);
-    expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-    const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
-    const bearer = String(login.json['result']?.['sessionId']);
+    const person = await signUpAgent(gateway.url);
+    const bearer = await bearerOf(gateway.url, person.key);
     const listed = async () => {
       const { text } = await rpc(gateway.url, bearer, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
       return [...text.matchAll(/"name":"(weather_\w+)"/g)].map(([, name]) => name);
@@ -87,13 +84,12 @@ t.test(
     const upstream = await startUpstream([described('a', 'Reads.'), tool('b')]);
     t.teardown(() => upstream.close());
     const admin = newKey();
-    const gateway = await launch({
+    const gateway = await launchFor(t, {
       configuration: {
         Admin: { publicKeys: [admin.publicKey] },
         McpServers: { weather: { url: upstream.url } },
       },
     });
-    t.teardown(() => gateway.stop());
     const streamed = new Promise<void>((resolve) => {
       if (upstream.streams.size > 0) resolve();
       upstream.onStream = resolve;
@@ -171,10 +167,8 @@ t.test(
     const environment = { NOTES_TOKEN: 'of-the-notes', OTHER_SECRET: 'of-the-gateway' };
     const first = await launch({ configuration, environment });
     await first.said(/mcp server up/);
-    const person = await signUp(first.url);
-    expectOk('update_key', await updateKey(first.url, person, { mcpAccess: true }));
-    const login = expectOk('mcp_login', await mcpLogin(first.url, person.key, Date.now()));
-    const bearer = String(login.json['result']?.['sessionId']);
+    const person = await signUpAgent(first.url);
+    const bearer = await bearerOf(first.url, person.key);
     const { text } = await callTool(first.url, bearer, 'notes_environment', {});
     t.match(text, /NOTES_TOKEN.*of-the-notes/);
     t.notMatch(text, /OTHER_SECRET/);

@@ -1,8 +1,8 @@
 /** Dashboard and alerting rules: generated from the table of metrics, and every query against Prometheus. */
 import t, { type Test } from 'tap';
-import { callTool, expectOk, mcpLogin, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { bearerOf, callTool, expectOk, request, signUp, signUpAgent } from '../../../kit/agent.ts';
 import { startNodes } from '../../../kit/cluster/nodes.ts';
-import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { startPrometheus } from '../../../kit/prometheus.ts';
 import { runSync } from '../../../kit/run-sync.ts';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
@@ -120,13 +120,10 @@ t.test(
   'dashboard and rules: every query returns numbers of a gateway under load, and no alert fires',
   { skip },
   async (t) => {
-    const gateway = await launch({ configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
     const { url, internal } = gateway;
-    const person = await signUp(url);
-    expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
-    const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
-    const bearer = String(login.json['result']?.['sessionId']);
+    const person = await signUpAgent(url);
+    const bearer = await bearerOf(url, person.key);
     const load = async () => {
       expectOk('tool', await callTool(url, bearer, 'wallet_get_balance'));
       const headers = { Authorization: `Bearer ${bearer}` };

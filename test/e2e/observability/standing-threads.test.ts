@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { logIn, request, signUp } from '../../../kit/agent.ts';
-import { launch, NO_FILE_LIMITS } from '../../../kit/launch.ts';
+import { launch, launchFor, NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { outputOf } from '../../../kit/run-sync.ts';
 import { depth } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
@@ -81,8 +81,7 @@ t.test(
     t.match(gateway.output().stderr, /stop cut off/);
     t.notSame(await cut, 200);
     rmSync(pipe);
-    const again = await launch(options);
-    t.teardown(() => again.stop());
+    const again = await launchFor(t, options);
     let answer = await upload(again.url);
     while (answer.status === 409) answer = await upload(again.url);
     t.equal(answer.status, 200);

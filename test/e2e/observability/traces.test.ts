@@ -3,9 +3,18 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { callTool, expectOk, logIn, mcpLogin, request, rpc, signUp, updateKey } from '../../../kit/agent.ts';
+import {
+  bearerOf,
+  callTool,
+  expectOk,
+  logIn,
+  request,
+  rpc,
+  signUp,
+  signUpAgent,
+} from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
-import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { launch, launchFor, type RunningGateway } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
 import { uploadAll } from '../../../kit/upload-client.ts';
 import { type ReceivedSpan, startCollector, treeOf } from '../../support/collector.ts';
@@ -15,12 +24,7 @@ t.setTimeout(120_000);
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT_ID = '00f067aa0ba902b7';
 
-async function bearerOf({ url }: RunningGateway): Promise<string> {
-  const person = await signUp(url);
-  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
-  const login = await mcpLogin(url, person.key, Date.now());
-  return String(expectOk('mcp_login', login).json['result']?.['sessionId']);
-}
+const newBearer = async ({ url }: RunningGateway) => bearerOf(url, (await signUpAgent(url)).key);
 
 async function metricsOf({ internal }: RunningGateway): Promise<string> {
   return (await request(`${internal}/metrics`)).text;
@@ -31,8 +35,7 @@ async function startTraced(t: Test) {
   const collector = await startCollector();
   t.teardown(() => collector.close());
   const configuration = { Telemetry: { url: collector.url, sampleRatio: 1 } };
-  const gateway = await launch({ configuration, args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
   return { collector, gateway };
 }
 
@@ -46,15 +49,14 @@ const call = (id: number, name: string, given: object = {}) => ({
 t.test('traces: a batch of two tool calls is one tree down to turn, commit and module call', async (t) => {
   const collector = await startCollector();
   t.teardown(() => collector.close());
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     configuration: {
       Project: 'traced',
       Telemetry: { url: collector.url, headers: { 'X-Token': 'let-me-in' }, sampleRatio: 1 },
     },
     args: ['--sandbox'],
   });
-  t.teardown(() => gateway.stop());
-  const bearer = await bearerOf(gateway);
+  const bearer = await newBearer(gateway);
   const batch = [call(1, 'wallet_get_balance'), call(2, 'close_sessions', { others: true })];
   expectOk('batch', await rpc(gateway.url, bearer, batch));
   const spans = await collector.trace(({ name }) => name === 'tools/call close_sessions');
@@ -130,7 +132,7 @@ t.test(
     const message = call(1, 'wallet_get_balance');
     const _meta = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-00`, tracestate: 'vendor=1' };
     const params = { ...message.params, _meta };
-    expectOk('call', await rpc(gateway.url, await bearerOf(gateway), { ...message, params }));
+    expectOk('call', await rpc(gateway.url, await newBearer(gateway), { ...message, params }));
     const spans = await collector.trace(
       ({ traceId, name }) => traceId === TRACE_ID && name.startsWith('tools/call'),
     );
@@ -300,12 +302,11 @@ t.test(
   async (t) => {
     const collector = await startCollector(() => 401);
     t.teardown(() => collector.close());
-    const gateway = await launch({
+    const gateway = await launchFor(t, {
       configuration: { Telemetry: { url: collector.url, sampleRatio: 1 } },
       args: ['--sandbox'],
     });
-    t.teardown(() => gateway.stop());
-    const bearer = await bearerOf(gateway);
+    const bearer = await newBearer(gateway);
     expectOk('call', await callTool(gateway.url, bearer, 'wallet_get_balance'));
     await gateway.said(/HTTP status 401[^\n]*spans lost/);
     const text = await metricsOf(gateway);
@@ -315,9 +316,8 @@ t.test(
 );
 
 t.test('traces: without Telemetry nothing is sampled', async (t) => {
-  const gateway = await launch({ args: ['--sandbox'] });
-  t.teardown(() => gateway.stop());
-  expectOk('call', await callTool(gateway.url, await bearerOf(gateway), 'wallet_get_balance'));
+  const gateway = await launchFor(t, { args: ['--sandbox'] });
+  expectOk('call', await callTool(gateway.url, await newBearer(gateway), 'wallet_get_balance'));
   t.equal(metricValue(await metricsOf(gateway), 'gatehouse_trace_requests_total', {}), 0);
 });
 
@@ -390,11 +390,10 @@ interface SentMetric {
 t.test('telemetry: a collector that refuses metrics and lines is logged once each and counted', async (t) => {
   const collector = await startCollector(() => 400);
   t.teardown(() => collector.close());
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     configuration: { Telemetry: { url: collector.url, metricsSeconds: 1, logs: true } },
     args: ['--sandbox'],
   });
-  t.teardown(() => gateway.stop());
   await gateway.said(/"kind":"metrics"[^\n]*HTTP status 400/);
   await gateway.said(/"kind":"logs"[^\n]*HTTP status 400/);
   const text = await metricsOf(gateway);

@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { type Answer, newKey, type Person, request, signUp } from '../../../kit/agent.ts';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { lettersOf } from '../../support/pages/letters.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';
@@ -10,8 +10,7 @@ import { becomeAdmin, failsAndContinues, fits, linkTo, printedLink } from '../..
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
-const gateway = await launch();
-t.teardown(() => gateway.stop());
+const gateway = await launchFor(t);
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 const KEYS = `${HOME}ProxyAdmin/UserKeys`;
 const setupLink = await printedLink(gateway);

@@ -1,6 +1,6 @@
 /** Other MCP servers on the page of tools of the admin panel: both definitions, and the decision on them. */
 import t from 'tap';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
 import { becomeAdmin, fits, linkTo, printedLink } from '../../support/pages/panel.ts';
@@ -24,8 +24,7 @@ t.test(
     const streamed = new Promise<void>((resolve) => {
       upstream.onStream = resolve;
     });
-    const gateway = await launch({ configuration: { McpServers: { weather: { url: upstream.url } } } });
-    t.teardown(() => gateway.stop());
+    const gateway = await launchFor(t, { configuration: { McpServers: { weather: { url: upstream.url } } } });
     await gateway.said(/mcp server up/);
     await streamed;
     upstream.tools = [

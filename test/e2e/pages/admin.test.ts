@@ -6,7 +6,7 @@ import type { Locator, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { request, signUp } from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
-import { launch, runToEnd } from '../../../kit/launch.ts';
+import { launchFor, runToEnd } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';
 import { becomeAdmin, failsAndContinues, linkTo, printedLink } from '../../support/pages/panel.ts';
@@ -14,8 +14,7 @@ import { becomeAdmin, failsAndContinues, linkTo, printedLink } from '../../suppo
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
 const McpProfiles = { shop: { tools: ['wallet', 'payorder_*'] }, markets: { tools: ['market_get_*'] } };
-const gateway = await launch({ configuration: { McpProfiles }, args: ['--sandbox'] });
-t.teardown(() => gateway.stop());
+const gateway = await launchFor(t, { configuration: { McpProfiles }, args: ['--sandbox'] });
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 const PANEL = `${HOME}ProxyAdmin/`;
 const setupLink = await printedLink(gateway);

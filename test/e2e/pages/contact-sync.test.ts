@@ -1,6 +1,6 @@
 /** Contact sync on the home page: a device gets its password once, is listed, and is removed. */
 import t from 'tap';
-import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
@@ -15,8 +15,7 @@ function propfind(url: string, username: string, token: string) {
 }
 
 t.test('contact sync: a person adds a device, whose password is shown once, and removes it', async (t) => {
-  const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
   const home = homeOf(gateway.url);
   const { page, complaints, violations, picture } = await openPage(t, browser, home, { passkeys: true });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
@@ -59,8 +58,7 @@ t.test('contact sync: a person adds a device, whose password is shown once, and 
 });
 
 t.test('contact sync: a gateway whose modules sync no contacts does not show it', async (t) => {
-  const gateway = await launch({ configuration: {} });
-  t.teardown(() => gateway.stop());
+  const gateway = await launchFor(t, { configuration: {} });
   const { page, complaints } = await openPage(t, browser, homeOf(gateway.url), { passkeys: true });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await page.getByRole('navigation', { name: 'Parts' }).getByRole('link', { name: 'Keys' }).click();

@@ -7,9 +7,19 @@ import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { callTool, expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
+import {
+  bearerOf,
+  callTool,
+  expectOk,
+  mcpLogin,
+  type Person,
+  request,
+  signUp,
+  signUpAgent,
+  updateKey,
+} from '../../../kit/agent.ts';
 import { listenFor, oneConnection, sendHttp } from '../../../kit/http.ts';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor } from '../../../kit/launch.ts';
 import { DATA_FILE } from '../../../src/actors/runtime/journal/file.ts';
 import { HISTORY_SERIES } from '../../../src/io/admin/history/series.ts';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
@@ -63,8 +73,7 @@ const HALT_MS = 250;
 
 t.setTimeout(180_000);
 const browser = await sharedBrowser(t);
-const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: SETTINGS } });
-t.teardown(() => gateway.stop());
+const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: SETTINGS } });
 const { url } = gateway;
 const port = Number(new URL(url).port);
 
@@ -242,10 +251,8 @@ t.test('dashboard: calls, uploads and deliveries in flight, and their results', 
 const latencyOf = ({ lines }: ShownSample) => lines['Latency, ms: p99'] ?? 0;
 
 t.test('dashboard: requests, errors, latency, and the use of tools and routes', async (t) => {
-  const person = await signUp(url);
-  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
-  const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
-  const bearer = String(login.json['result']?.['sessionId']);
+  const person = await signUpAgent(url);
+  const bearer = await bearerOf(url, person.key);
   await dashboard.next();
   const from = await dashboard.count();
   const headers = { Cookie: person.cookie };
@@ -284,8 +291,7 @@ async function infoFrom(localAddress: string, agent: Agent | false): Promise<num
 
 // covers R4
 t.test('dashboard: three refusals by each scope of the limiter', async (t) => {
-  const person = await signUp(url);
-  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  const person = await signUpAgent(url);
   const bearer = String((await mcpLogin(url, person.key, Date.now())).json['result']?.['sessionId']);
   await shows(t, {}, { 'Refused by limits': '0' });
   const from = await dashboard.count();

@@ -1,7 +1,7 @@
 /** Keys of agents on the home page and in the admin panel: the link of an agent, its letters, browser login of a key. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor } from '../../../kit/launch.ts';
 import { makeKey } from '../../support/account.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { lettersOf } from '../../support/pages/letters.ts';
@@ -9,8 +9,7 @@ import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
-const gateway = await launch();
-t.teardown(() => gateway.stop());
+const gateway = await launchFor(t);
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
 const linkOf = (publicKey: string, name = 'laptop') => `${HOME}#agent-key=${publicKey}&agent-name=${name}`;

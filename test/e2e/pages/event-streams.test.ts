@@ -10,18 +10,11 @@ import type { BrowserContext, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../kit/agent.ts';
 import { listenOnLoopback } from '../../../kit/http.ts';
-import { launch, type RunningGateway } from '../../../kit/launch.ts';
+import { launch, NO_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
 import { PAGE_WAIT_MS, sharedBrowser } from '../../support/pages/browser.ts';
 
 const KEY = 'the-key-of-the-core-module';
-const SETTINGS = {
-  ApiRPSLimit: 1000,
-  IpRPSLimit: 1000,
-  SessionApiRPSLimit: 1000,
-  UserApiRPSLimit: 1000,
-  PubKeyApiRPSLimit: 1000,
-};
 const START_TIMEOUT_MS = 240_000;
 
 t.setTimeout(START_TIMEOUT_MS);
@@ -103,7 +96,7 @@ const start = async (): Promise<RunningGateway> => {
     dataPath,
     configuration: {
       StaticPath: folder,
-      Settings: SETTINGS,
+      Settings: NO_LIMITS,
       Modules: { core: { url: 'http://127.0.0.1:9', key: KEY } },
     },
   });

@@ -3,21 +3,20 @@
 import type { Locator, Page } from 'playwright-core';
 import t from 'tap';
 import { type Json, newKey, readKey, request, signUp, verifiedHeaders } from '../../../kit/agent.ts';
-import { launch, runToEnd } from '../../../kit/launch.ts';
+import { launchFor, runToEnd } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
 const admin = newKey();
-const gateway = await launch({
+const gateway = await launchFor(t, {
   args: ['--sandbox'],
   configuration: {
     Settings: { ApiRPSLimit: 100, IpRPSLimit: 200, SessionApiRPSLimit: 100 },
     Admin: { publicKeys: [admin.publicKey] },
   },
 });
-t.teardown(() => gateway.stop());
 const HOME = gateway.url.replace('127.0.0.1', 'localhost');
 
 // covers R2

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor } from '../../../kit/launch.ts';
 import { packConnector } from '../../../tools/packaging/pack-connector.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { logOut, openPage } from '../../support/pages/pages.ts';
@@ -11,11 +11,10 @@ import { logOut, openPage } from '../../support/pages/pages.ts';
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
 packConnector();
-const gateway = await launch({
+const gateway = await launchFor(t, {
   args: ['--sandbox'],
   configuration: { McpProfiles: { shop: { tools: ['wallet'], title: 'Shop' } } },
 });
-t.teardown(() => gateway.stop());
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
 /** The link to a section of the page. */

@@ -1,6 +1,6 @@
 /** Servers that each person connects, on the home page: the login there, a personal token, the end. */
 import t from 'tap';
-import { launch } from '../../../kit/launch.ts';
+import { launchFor } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
 import { startOAuthUpstream } from '../../support/upstreams/oauth.ts';
@@ -13,10 +13,9 @@ t.test('home: a server is connected by a login there, then by a token, and disco
   const upstream = await startOAuthUpstream([]);
   t.teardown(() => upstream.close());
   const server = { url: upstream.url, auth: 'user', title: 'Notes', authNetworks: ['127.0.0.1'] };
-  const gateway = await launch({
+  const gateway = await launchFor(t, {
     configuration: { McpServers: { notes: server, other: { ...server, title: 'Zettel' } } },
   });
-  t.teardown(() => gateway.stop());
   const home = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
   // The link of a refused call leads to the same address.
   const { page, complaints, violations, picture } = await openPage(t, browser, `${home}#servers/other`, {

@@ -1,13 +1,12 @@
 /** WebSockets through the program to the echo of the sandbox: sessions of a browser and of an agent, and a stop. */
 import t from 'tap';
-import { expectOk, type Json, mcpLogin, request, signUp, updateKey } from '../../../kit/agent.ts';
-import { launch, NO_LIMITS } from '../../../kit/launch.ts';
+import { expectOk, type Json, mcpLogin, request, signUp, signUpAgent } from '../../../kit/agent.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { openEcho } from '../../support/echo-client.ts';
 
 t.setTimeout(120_000);
 
-const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
-t.teardown(() => gateway.stop());
+const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
 
 const open = (headers: Record<string, string>) => openEcho(gateway.url, headers);
 
@@ -17,8 +16,7 @@ async function metric(name: string): Promise<string | undefined> {
 }
 
 t.test('a browser and an agent reach the echo; each socket ends with its session', async (t) => {
-  const person = await signUp(gateway.url);
-  await updateKey(gateway.url, person, { mcpAccess: true });
+  const person = await signUpAgent(gateway.url);
   const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
   const bearer = String((login.json['result'] as Json)['sessionId']);
   const agent = await open({ authorization: `Bearer ${bearer}` });

@@ -7,16 +7,16 @@ import http from 'node:http';
 import t, { type Test } from 'tap';
 import {
   type Answer,
+  bearerOf,
   cookieOf,
   expectOk,
   type Json,
   logIn,
-  mcpLogin,
   newKey,
   type Person,
   request,
   signUp,
-  updateKey,
+  signUpAgent,
 } from '../../../kit/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
 import { listenOnLoopback } from '../../../kit/http.ts';
@@ -149,15 +149,13 @@ export async function resultOf(
 
 /** A new account whose key may be used for MCP. */
 export async function newAgent(node: NodeProcess): Promise<Person> {
-  const person = await signUp(node.url);
-  expectOk('update_key', await updateKey(node.url, person, { mcpAccess: true }));
+  const person = await signUpAgent(node.url);
   return person;
 }
 
 /** The bearer of a log-in with a signature. */
 export async function verifiedBearer(node: NodeProcess, { key }: Pick<Person, 'key'>): Promise<string> {
-  const login = expectOk('mcp_login', await mcpLogin(node.url, key, Date.now()));
-  return String(login.json['result']?.['sessionId']);
+  return await bearerOf(node.url, key);
 }
 
 /** `200`, or status and code of the error of an answer. */

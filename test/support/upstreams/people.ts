@@ -8,8 +8,7 @@ import {
   request,
   rpc,
   type SoftwareKey,
-  signUp,
-  updateKey,
+  signUpAgent,
 } from '../../../kit/agent.ts';
 import type { OAuthUpstream } from './oauth.ts';
 
@@ -18,8 +17,7 @@ export interface Connecting extends Person {
 }
 
 export async function newPerson(url: string, key: SoftwareKey = newKey()): Promise<Connecting> {
-  const person = await signUp(url, key);
-  expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+  const person = await signUpAgent(url, key);
   const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
   return { ...person, bearer: String(login.json['result']?.['sessionId']) };
 }
