@@ -8,7 +8,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Answer, type Person, request, signUp } from './agent.ts';
 import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut, type Work } from './kills.ts';
-import { NO_LIMITS, type RunningGateway } from './launch.ts';
+import { HIGH_LIMITS, type RunningGateway } from './launch.ts';
 import { chunksOf, crc32, initUpload, type PartAnswer, sendPart, uploadStatus } from './upload-client.ts';
 
 export interface ChunkKillLoopReport extends KillReport {
@@ -55,7 +55,7 @@ const MANY_CHUNKS_MAX = 40;
 /** Share of the chunks that come with other bytes first. */
 const REPLACED_SHARE = 0.3;
 const SETTINGS = {
-  ...NO_LIMITS,
+  ...HIGH_LIMITS,
   FileUploadBytesPerSecond: 0,
 };
 /** A kill comes so long after a last chunk was sent, or after the beginning of a round. Milliseconds. */

@@ -15,7 +15,7 @@ import {
   signUpAgent,
 } from './agent.ts';
 import { type KillOptions, type KillReport, killLoop, untilCut } from './kills.ts';
-import { NO_LIMITS, type RunningGateway } from './launch.ts';
+import { HIGH_LIMITS, type RunningGateway } from './launch.ts';
 
 export interface KillLoopReport extends KillReport {
   acknowledged: number;
@@ -45,7 +45,8 @@ const WRITING_MS = [30, 250] as const;
 const KEYS_MAX = 60;
 const CONFIGURATION = {
   Settings: {
-    ...NO_LIMITS,
+    ...HIGH_LIMITS,
+    UnknownKeyFailuresPerMinute: 0,
     ActiveKeysLimit: KEYS_MAX,
   },
 };

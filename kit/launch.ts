@@ -26,7 +26,17 @@ export const NO_LIMITS = {
   UnknownKeyFailuresPerMinute: 0,
 };
 
-/** Likewise without limits of bandwidth and drafts. */
+/** Limits above what any test needs: the limiter counts, and its headers are sent. */
+export const HIGH_LIMITS = {
+  ApiRPSLimit: 100_000,
+  IpRPSLimit: 100_000,
+  PubKeyApiRPSLimit: 100_000,
+  SessionApiRPSLimit: 100_000,
+  UserApiRPSLimit: 100_000,
+  McpApiRPSLimit: 100_000,
+};
+
+/** No limits of calls, bandwidth and drafts. */
 export const NO_FILE_LIMITS = {
   ...NO_LIMITS,
   FileUploadBytesPerSecond: 0,

@@ -13,7 +13,7 @@ import {
   signUp,
   signUpAgent,
 } from '../../kit/agent.ts';
-import { launch, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launch, type RunningGateway } from '../../kit/launch.ts';
 
 /** Everything that the program wrote: its files and its output. */
 function written({ dataPath, output }: RunningGateway): Buffer[] {
@@ -26,7 +26,7 @@ t.test(
   'apps: an application is approved, used by an agent and closed, over kill -9; its API key is nowhere in clear text',
   async (t) => {
     const adminKey = newKey();
-    const configuration = { Settings: NO_LIMITS, Admin: { publicKeys: [adminKey.publicKey] } };
+    const configuration = { Settings: HIGH_LIMITS, Admin: { publicKeys: [adminKey.publicKey] } };
     const options = { configuration, args: ['--sandbox'] };
     let gateway = await launch(options);
     const restart = async () => {

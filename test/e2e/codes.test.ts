@@ -1,10 +1,10 @@
 /** Login by phone and e-mail on the program; the codes arrive in the sandbox's outbox, also over a fault and kill -9. */
 import t from 'tap';
 import { type Answer, cookieOf, expectOk, request } from '../../kit/agent.ts';
-import { launch, launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launch, launchFor, type RunningGateway } from '../../kit/launch.ts';
 import { arrival } from '../support/outbox.ts';
 
-const CONFIGURATION = { Settings: NO_LIMITS };
+const CONFIGURATION = { Settings: HIGH_LIMITS };
 
 function start(dataPath?: string): Promise<RunningGateway> {
   const data = dataPath === undefined ? {} : { dataPath };

@@ -4,7 +4,7 @@
  */
 import t from 'tap';
 import { expectOk, mcpLogin, signUpAgent } from '../../kit/agent.ts';
-import { launchFor, NO_LIMITS } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { startMcp, TOKENS } from '../support/mcp.ts';
 import { bearer, connectMode, MODES, OPEN_TOOLS, useEveryMode } from '../support/mcp-clients/client-modes.ts';
@@ -109,7 +109,7 @@ for (const mode of MODES) {
 
 // covers R37
 t.test('client 2: all modes on the real program, with a real login and the sandbox', async (t) => {
-  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+  const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
   const person = await signUpAgent(gateway.url);
   const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
   await useEveryMode(t, gateway.url, String(login.json['result']?.['sessionId']));

@@ -16,7 +16,7 @@ import {
   signUpAgent,
 } from '../../kit/agent.ts';
 import { listenFor } from '../../kit/http.ts';
-import { launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { connectClient, toolResult, useEveryTool } from '../support/mcp-clients/every-tool.ts';
 
@@ -24,7 +24,7 @@ t.setTimeout(120_000);
 
 // covers R28 R77
 t.test('official client: every gateway and wallet tool on the real program, as McpVerified', async (t) => {
-  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+  const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
   const enrol = async () => {
     const person = await signUpAgent(gateway.url);
     return { person, bearer: await bearerOf(gateway.url, person.key) };
@@ -34,7 +34,7 @@ t.test('official client: every gateway and wallet tool on the real program, as M
 
 // covers R1 R76
 t.test('official client: McpBasic reads the curated tools and moves no money', async (t) => {
-  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+  const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
   const client = await connectClient(
     t,
     gateway.url,
@@ -74,7 +74,7 @@ t.test(
       inputSchema: { type: 'object' },
     };
     const configuration = {
-      Settings: NO_LIMITS,
+      Settings: HIGH_LIMITS,
       Admin: { publicKeys: [adminKey.publicKey] },
       McpTools: { first: row },
       McpResources: {

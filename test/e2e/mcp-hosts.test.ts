@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { bearerOf, expectOk, type Person, request, signUpAgent } from '../../kit/agent.ts';
-import { launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { HOSTS, INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
 import { type SlowModule, startSlowModule } from '../support/mcp-clients/slow-module.ts';
@@ -49,7 +49,7 @@ async function prepare(t: Test): Promise<Setting> {
   };
   const McpTools = { [SLOW]: { ...row, endpoint: `${slow.url}/slow` } };
   const gateway = await launchFor(t, {
-    configuration: { Settings: NO_LIMITS, McpTools },
+    configuration: { Settings: HIGH_LIMITS, McpTools },
     args: ['--sandbox'],
   });
   const home = mkdtempSync(join(tmpdir(), 'hosts-'));

@@ -11,7 +11,7 @@ import {
   signUpAgent,
   updateKey,
 } from '../../kit/agent.ts';
-import { launch, launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launch, launchFor, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 
@@ -25,7 +25,7 @@ async function agentOf(gateway: RunningGateway) {
 t.test(
   'whole path: an agent logs in with its key and calls a tool; all of it survives kill -9',
   async (t) => {
-    let gateway = await launch({ configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+    let gateway = await launch({ configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
     const { person, login, bearer } = await agentOf(gateway);
     t.match(login.json, {
       result: { loginType: 'McpVerified', appId: null, sessionId: /^[A-Za-z0-9_-]{46}$/ },
@@ -55,7 +55,7 @@ t.test(
     await gateway.kill();
     gateway = await launch({
       dataPath: gateway.dataPath,
-      configuration: { Settings: NO_LIMITS },
+      configuration: { Settings: HIGH_LIMITS },
       args: ['--sandbox'],
     });
     const after = await callTool(gateway.url, bearer, 'wallet_get_balance');
@@ -76,7 +76,7 @@ t.test(
 t.test(
   'whole path: REST calls reach the wallet with a session cookie or a bearer, and not without',
   async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+    const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
     const { person, bearer } = await agentOf(gateway);
     const url = `${gateway.url}/wallet/v1/balance/get?currency=DEMO`;
     const text =
@@ -104,7 +104,7 @@ t.test(
 t.test(
   'whole path: the code of a payment order opens the tools of the payer without a login, and no other tools',
   async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+    const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
     const { bearer } = await agentOf(gateway);
     const order = { currency: 'DEMO', amount: '12.50', description: 'lunch' };
     const made = await callTool(gateway.url, bearer, 'payorder_create', order);
@@ -128,7 +128,7 @@ t.test(
 t.test(
   'whole path: an invite code opens its chat to a device without a login, and the owner reads its message',
   async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+    const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
     const { bearer } = await agentOf(gateway);
     const made = await callTool(gateway.url, bearer, 'chat_create', { name: 'lunch' });
     const invites = await callTool(gateway.url, bearer, 'chat_invites');
@@ -152,7 +152,7 @@ t.test(
 t.test(
   'whole path: closing a session, clearing mcpAccess and removing the key each end the agent at once',
   async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+    const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
     const headersOf = (cookie: string) => ({ Cookie: cookie });
     const ended = async (bearer: string, why: string) => {
       const answer = await callTool(gateway.url, bearer, 'wallet_get_balance');
@@ -216,7 +216,7 @@ t.test(
   'settings: an admin change takes effect at once and survives a restart; other users are refused',
   async (t) => {
     const admin = newKey();
-    const configuration = { Settings: NO_LIMITS, Admin: { publicKeys: [admin.publicKey] } };
+    const configuration = { Settings: HIGH_LIMITS, Admin: { publicKeys: [admin.publicKey] } };
     let gateway = await launch({ configuration });
     const person = await signUp(gateway.url, admin);
     const outsider = await signUp(gateway.url);

@@ -16,7 +16,7 @@ import {
   signUp,
   signUpAgent,
 } from '../../kit/agent.ts';
-import { launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 
@@ -45,7 +45,7 @@ async function balanceIsOpen({ url }: RunningGateway, bearer: string): Promise<b
 // covers R1 R76 S98
 t.test('production: a public key alone reads public data; a reload opens and closes the rest', async (t) => {
   const admin = newKey();
-  const configuration = { Settings: NO_LIMITS, Production: true, Admin: { publicKeys: [admin.publicKey] } };
+  const configuration = { Settings: HIGH_LIMITS, Production: true, Admin: { publicKeys: [admin.publicKey] } };
   const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
   const warnings = () => gateway.output().stderr.match(WARNING)?.length ?? 0;
   const person = await signUpAgent(gateway.url);
@@ -80,7 +80,7 @@ t.test('production: a public key alone reads public data; a reload opens and clo
 // covers S98
 t.test('production: a start with McpBasicPersonalReads true warns, by the environment too', async (t) => {
   const gateway = await launchFor(t, {
-    configuration: { Settings: NO_LIMITS, Production: true },
+    configuration: { Settings: HIGH_LIMITS, Production: true },
     args: ['--sandbox'],
     environment: { GATEHOUSE_MCP_BASIC_PERSONAL_READS: 'true' },
   });
@@ -97,7 +97,7 @@ t.test('outside production: McpBasic reads balances unless the configuration for
     [{ McpBasicPersonalReads: false }, false],
   ] as const) {
     const gateway = await launchFor(t, {
-      configuration: { Settings: NO_LIMITS, ...given },
+      configuration: { Settings: HIGH_LIMITS, ...given },
       args: ['--sandbox'],
     });
     t.equal(

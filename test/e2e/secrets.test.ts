@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { type Answer, bearerOf, expectOk, request, signUpAgent } from '../../kit/agent.ts';
 import { sendHttp } from '../../kit/http.ts';
-import { launch, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launch, type RunningGateway } from '../../kit/launch.ts';
 
 /** Has the form of a module's code and is not valid. */
 const canary = (word: string) => `canary-${word}-${randomBytes(9).toString('base64url')}`;
@@ -71,7 +71,7 @@ const namesIn = (text: string, secrets: object): string[] =>
 
 // covers S33
 t.test('canaries: no secret in the log, in refusals, in /health or in /metrics', async (t) => {
-  const gateway = await launch({ configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+  const gateway = await launch({ configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
   const refusals: Answer[] = [];
   const asked = async (path: string, options: Options = {}) => {
     const answer = await request(`${gateway.url}${path}`, options);

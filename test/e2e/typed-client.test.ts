@@ -15,7 +15,7 @@ import {
   verifiedHeaders,
 } from '../../kit/agent.ts';
 import { listenFor } from '../../kit/http.ts';
-import { launchFor, NO_LIMITS } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor } from '../../kit/launch.ts';
 import { compileJsonSchema } from '../../src/domain/schema.ts';
 import {
   askRequest,
@@ -53,7 +53,7 @@ t.teardown(() => upstream.close());
 const gateway = await launchFor(t, {
   args: ['--sandbox'],
   configuration: {
-    Settings: NO_LIMITS,
+    Settings: HIGH_LIMITS,
     Admin: { publicKeys: [admin.publicKey] },
     McpServers: { weather: { url: upstream.url }, mail: { url: upstream.url, auth: 'user' } },
     McpProfiles: { shop: { tools: ['wallet'] } },

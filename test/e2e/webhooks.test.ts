@@ -5,13 +5,13 @@ import { Webhook } from 'standardwebhooks';
 import t, { type Test } from 'tap';
 import { expectOk, type Json, newKey, type Person, request, signUp } from '../../kit/agent.ts';
 import { listenFor } from '../../kit/http.ts';
-import { launch, launchFor, NO_LIMITS, type RunningGateway } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launch, launchFor, type RunningGateway } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
 
 const MODULE_KEY = 'core-module-key-0123456789';
 const SETTINGS = {
-  ...NO_LIMITS,
+  ...HIGH_LIMITS,
   EventReorderMilliseconds: 0,
 };
 const CONFIGURATION = {

@@ -5,7 +5,7 @@
 import { signUp } from '../../kit/agent.ts';
 import { type KillOptions, type KillReport, killLoop, numbersOf, untilCut } from '../../kit/kills.ts';
 import type { RunningGateway } from '../../kit/launch.ts';
-import { NO_LIMITS } from '../../kit/launch.ts';
+import { HIGH_LIMITS } from '../../kit/launch.ts';
 import {
   authorizeQuery,
   consent,
@@ -138,7 +138,7 @@ class KilledHost {
 export async function runHostKillLoop(options: Omit<KillOptions, 'plant'>): Promise<HostKillReport> {
   const { clients, seed } = options;
   const report: HostKillReport = { seed, kills: 0, faults: [], issued: 0, codesMet: 0, refreshesMet: 0 };
-  await killLoop(options, { configuration: { Settings: NO_LIMITS } }, report, async (first) => {
+  await killLoop(options, { configuration: { Settings: HIGH_LIMITS } }, report, async (first) => {
     const hosts: KilledHost[] = [];
     let onRipe: (() => void) | undefined;
     let ripeAt = 0;

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
 import { agree, disconnect, hostsOf } from '../../../kit/consent.ts';
-import { launchFor, NO_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../../kit/launch.ts';
 import {
   CLI_HOSTS,
   type CliHost,
@@ -40,7 +40,7 @@ interface Setting {
 async function prepare(t: Test, McpServers: object = {}): Promise<Setting> {
   const gateway = await launchFor(t, {
     args: ['--sandbox'],
-    configuration: { Settings: NO_LIMITS, McpServers },
+    configuration: { Settings: HIGH_LIMITS, McpServers },
   });
   const model = await startModel();
   t.teardown(() => model.close());

@@ -8,13 +8,13 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js';
 import t, { type Test } from 'tap';
 import { type Person, signUp } from '../../../kit/agent.ts';
-import { launchFor, NO_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../../kit/launch.ts';
 import { consent, REDIRECT_URI } from '../../support/hosts.ts';
 
 t.setTimeout(120_000);
 
 async function start(t: Test): Promise<RunningGateway> {
-  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS }, args: ['--sandbox'] });
+  const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
   return gateway;
 }
 

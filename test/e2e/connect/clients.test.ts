@@ -5,7 +5,7 @@
 import t, { type Test } from 'tap';
 import { bearerOf, callTool, expectOk, type Person, signUp, updateKey } from '../../../kit/agent.ts';
 import { agree, disconnect, hostsOf } from '../../../kit/consent.ts';
-import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor } from '../../../kit/launch.ts';
 import { unavailable } from '../../support/connect/peers.ts';
 import {
   AVAILABLE,
@@ -25,7 +25,7 @@ t.setTimeout(120_000);
 async function startHosts(t: Test, further: object = {}): Promise<{ url: string; person: Person }> {
   const gateway = await launchFor(t, {
     args: ['--sandbox'],
-    configuration: { Settings: NO_LIMITS, ...further },
+    configuration: { Settings: HIGH_LIMITS, ...further },
   });
   return { url: gateway.url, person: await signUp(gateway.url) };
 }

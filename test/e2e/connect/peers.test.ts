@@ -9,7 +9,7 @@ import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../kit/agent.ts';
 import { agree, disconnect, endAccess } from '../../../kit/consent.ts';
 import { pickPort } from '../../../kit/free-port.ts';
-import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor } from '../../../kit/launch.ts';
 import {
   AI_SDK,
   endStoredAccess,
@@ -35,7 +35,7 @@ interface Setting {
 }
 
 async function prepare(t: Test): Promise<Setting> {
-  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
+  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: HIGH_LIMITS } });
   const home = mkdtempSync(join(tmpdir(), 'peers-'));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   const start = (args: readonly string[]) => {

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
 import { type Answer, type Person, request, signUp } from '../../../kit/agent.ts';
-import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor } from '../../../kit/launch.ts';
 import {
   cancelUpload,
   chunksOf,
@@ -21,7 +21,7 @@ import {
 
 const CHUNK = 256 * 1024;
 const SETTINGS = {
-  ...NO_LIMITS,
+  ...HIGH_LIMITS,
   FileUploadBytesPerSecond: 0,
   FileBlockedExtensions: 'exe;.bat',
 };

@@ -10,7 +10,7 @@ import type { BrowserContext, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../kit/agent.ts';
 import { listenOnLoopback } from '../../../kit/http.ts';
-import { launch, NO_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
+import { HIGH_LIMITS, launch, type RunningGateway } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
 import { PAGE_WAIT_MS, sharedBrowser } from '../../support/pages/browser.ts';
 
@@ -96,7 +96,7 @@ const start = async (): Promise<RunningGateway> => {
     dataPath,
     configuration: {
       StaticPath: folder,
-      Settings: NO_LIMITS,
+      Settings: HIGH_LIMITS,
       Modules: { core: { url: 'http://127.0.0.1:9', key: KEY } },
     },
   });

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { listenFor } from '../../../kit/http.ts';
-import { launch, launchFor, NO_LIMITS } from '../../../kit/launch.ts';
+import { HIGH_LIMITS, launch, launchFor } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import {
   openPasskeyPage,
@@ -18,7 +18,7 @@ const START_TIMEOUT_MS = 240_000;
 
 t.setTimeout(START_TIMEOUT_MS);
 const browser = await sharedBrowser(t);
-const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS } });
+const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS } });
 const ORIGIN = gateway.url.replace('127.0.0.1', 'localhost');
 
 async function open(t: Test): Promise<PasskeyPage> {
@@ -172,7 +172,7 @@ t.test('browser: an assertion is valid once, and only for its own challenge', as
 
 t.test('browser: a passkey survives kill -9 of the gateway', async (t) => {
   const dataPath = join(t.testdir(), 'data');
-  let own = await launch({ dataPath, configuration: { Settings: NO_LIMITS } });
+  let own = await launch({ dataPath, configuration: { Settings: HIGH_LIMITS } });
   t.teardown(() => own.stop());
   const page = await openPasskeyPage(browser, own.url.replace('127.0.0.1', 'localhost'));
   t.teardown(() => page.close());
@@ -182,7 +182,7 @@ t.test('browser: a passkey survives kill -9 of the gateway', async (t) => {
   own = await launch({
     dataPath,
     port: Number(new URL(own.url).port),
-    configuration: { Settings: NO_LIMITS },
+    configuration: { Settings: HIGH_LIMITS },
   });
   t.match(await page.send('/auth/v1/keys/user_keys'), {
     status: 200,
@@ -219,7 +219,7 @@ t.test('browser: a page of Fido2.origins may log in across origins, another one 
   const [known, strange] = [await serve(), await serve()];
   const guarded = await launchFor(t, {
     configuration: {
-      Settings: NO_LIMITS,
+      Settings: HIGH_LIMITS,
       Fido2: { serverDomain: 'localhost', serverName: 'Passkey test', origins: [known] },
       AllowedOrigins: [strange],
     },
