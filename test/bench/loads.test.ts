@@ -7,6 +7,7 @@ import { Load } from '../../bench/load/load.ts';
 import type { LoadPlan } from '../../bench/load/plan.ts';
 import { busyShare, othersBusy } from '../../bench/measure/busy-machine.ts';
 import { rawRequest } from '../../bench/scenario.ts';
+import { closeAfter } from '../../kit/close-after.ts';
 import { listenFor } from '../../kit/http.ts';
 import { benchOf } from './fixtures/bench.ts';
 
@@ -51,9 +52,7 @@ function planFor({ url }: Watched, more: Partial<LoadPlan> = {}): LoadPlan {
 }
 
 async function open(t: Test, plan: LoadPlan): Promise<Load> {
-  const load = await Load.open(plan);
-  t.teardown(() => load.close());
-  return load;
+  return closeAfter(t, await Load.open(plan));
 }
 
 t.test('load: one connection a loop for all rounds, everything answered at the end of each', async (t) => {

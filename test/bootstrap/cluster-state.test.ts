@@ -1,6 +1,7 @@
 /** The state of a node as a checkpoint: another node begins with it, at its position. */
 import { readdirSync } from 'node:fs';
 import t from 'tap';
+import { closeAfter } from '../../kit/close-after.ts';
 import { copyAsReplica, replicaState } from '../../src/actors/runtime/journal/backup.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import {
@@ -81,8 +82,7 @@ await withPostgres(t, (postgres) => {
     async (t) => {
       const { url, connect } = await openPgFixture(t, postgres);
       await connect();
-      const checkpoints = new Checkpoints({ url, secrets: [SECRET] });
-      t.teardown(() => checkpoints.close());
+      const checkpoints = closeAfter(t, new Checkpoints({ url, secrets: [SECRET] }));
       const [first, second] = [temporaryFolder(t), temporaryFolder(t)];
       t.equal(await fetchState(checkpoints, second, 'life'), undefined, 'there is none yet');
       const journal = await openAt(first);

@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { stopAfter } from '../../kit/close-after.ts';
 import { OWNS_ALL, type Ownership } from '../../src/actors/runtime/ownership.ts';
 import { OwnedWork } from '../../src/bootstrap/cluster/owned-work.ts';
 import { openGatewayLog, startEventDelivery } from '../../src/bootstrap/events.ts';
@@ -84,9 +85,7 @@ t.test('webhooks with Cluster: deliveries begin once every member can apply thei
   const start = (configuration: Configuration, ownership: Ownership) => {
     const own = { configuration, sink, cipher, eventLog: rig.log, telemetry: { tracing: undefined } };
     const place = { local: rig.actors.system, cluster: undefined, features: () => featuresOf() };
-    const delivery = startWebhooks({ ...partsOf(rig), ...own, ...place, ownership });
-    t.teardown(() => delivery.stop());
-    return delivery;
+    return stopAfter(t, startWebhooks({ ...partsOf(rig), ...own, ...place, ownership }));
   };
   const work = new OwnedWork(OWNS_ALL);
   work.read([{ joined: true, figures: undefined }]);

@@ -3,6 +3,7 @@ import { existsSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../kit/close-after.ts';
 import { MemoryStorageServer } from '../../kit/storage/memory-server.ts';
 import { FolderUnusable } from '../../src/bootstrap/data-directory.ts';
 import { type FileTransport, openFileTransport } from '../../src/bootstrap/files.ts';
@@ -27,8 +28,7 @@ function open(t: Test, dataPath: string, keys: object): FileTransport {
   const loaded = loadConfiguration({ config: file, sandbox: true, newJournal: false }, {});
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults));
   const settings = new LiveSettings();
-  const modules = createModuleClient({ clock: Date.now, bounds: freshBounds() });
-  t.teardown(() => modules.close());
+  const modules = closeAfter(t, createModuleClient({ clock: Date.now, bounds: freshBounds() }));
   const { configuration } = loaded;
   return openFileTransport({
     configuration,

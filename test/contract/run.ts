@@ -1,5 +1,6 @@
 /** Runs the checks of a chapter against one gateway: one test each, named by section and observation. */
 import type { Test } from 'tap';
+import { closeAfter } from '../../kit/close-after.ts';
 import type { Check } from './check.ts';
 import { World, type WorldOptions } from './world.ts';
 
@@ -11,8 +12,7 @@ export async function runChecks(
   checks: readonly Check[],
   options: WorldOptions = {},
 ): Promise<void> {
-  const world = await World.start(options);
-  t.teardown(() => world.close());
+  const world = closeAfter(t, await World.start(options));
   const test = ({ section, shows, run }: Check) =>
     t.test(`contract ${section}: ${shows}`, { timeout: CHECK_TIMEOUT_MS, buffered: true }, (test) =>
       run(test, world),

@@ -4,6 +4,7 @@
  */
 import t from 'tap';
 import { expectOk, mcpLogin, signUpAgent } from '../../kit/agent.ts';
+import { closeAfter } from '../../kit/close-after.ts';
 import { HIGH_LIMITS, launchFor } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { startMcp, TOKENS } from '../support/mcp.ts';
@@ -21,8 +22,7 @@ async function codeOf(call: Promise<unknown>): Promise<unknown> {
 for (const mode of MODES) {
   t.test(`client 2, ${mode.name}: lists, calls, reads, pings, leaves`, async (t) => {
     const text = '{"result":{"available":"9007199254740993.10"}}';
-    const mcp = await startMcp({ backend: () => ({ body: text }) });
-    t.teardown(() => mcp.close());
+    const mcp = closeAfter(t, await startMcp({ backend: () => ({ body: text }) }));
     const { client, transport, faults } = await connectMode(
       t,
       mcp.http.url,
@@ -63,8 +63,7 @@ for (const mode of MODES) {
   });
 
   t.test(`client 2, ${mode.name}: without a login it sees the whole catalog and calls nothing`, async (t) => {
-    const mcp = await startMcp();
-    t.teardown(() => mcp.close());
+    const mcp = closeAfter(t, await startMcp());
     const { client } = await connectMode(t, mcp.http.url, mode);
     t.equal((await client.listTools()).tools.length, Object.keys(BUILT_IN.tools).length);
     t.equal(await codeOf(client.callTool({ name: 'wallet_get_balance' })), -32001);
@@ -95,8 +94,7 @@ for (const mode of MODES) {
   t.test(
     `client 2, ${mode.name}: a closed session is an error of the call, and the client lives on`,
     async (t) => {
-      const mcp = await startMcp();
-      t.teardown(() => mcp.close());
+      const mcp = closeAfter(t, await startMcp());
       const headers = bearer(TOKENS.McpVerified);
       const { client } = await connectMode(t, mcp.http.url, mode, headers);
       headers.Authorization = 'Bearer closed';

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { bearerOf, expectOk, type Person, request, signUpAgent } from '../../kit/agent.ts';
+import { closeAfter, stopAfter } from '../../kit/close-after.ts';
 import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { HOSTS, INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
@@ -40,8 +41,7 @@ interface Setting {
 }
 
 async function prepare(t: Test): Promise<Setting> {
-  const slow = await startSlowModule();
-  t.teardown(() => slow.close());
+  const slow = closeAfter(t, await startSlowModule());
   const row = {
     method: 'GET',
     description: 'Never answers.',
@@ -75,8 +75,7 @@ for (const [name, revision] of Object.entries(CLIENTS))
     async (t) => {
       const setting = await prepare(t);
       const { gateway, slow, home, logIn } = setting;
-      const peer = startPeer([HOSTS, name, `${gateway.url}/mcp`, await logIn()], home);
-      t.teardown(() => peer.stop());
+      const peer = stopAfter(t, startPeer([HOSTS, name, `${gateway.url}/mcp`, await logIn()], home));
       const [, opened] = await peer.next(/open (.*)\n/);
       if (revision !== undefined) t.equal(opened, revision);
       const answered = async () => (await peer.next(/(?:result|failed) .*\n/))[0];

@@ -1,5 +1,6 @@
 /** The sandbox contacts module: CardDAV of one address book a user. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../kit/close-after.ts';
 import { CARDS_MAX } from '../../src/sandbox/contacts/books.ts';
 import type { DavRequest } from '../../src/sandbox/dav.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
@@ -16,9 +17,7 @@ function dav(store: SandboxStore, method: string, path: string, more: Partial<Da
 
 async function open(test: Test) {
   const path = await logPath(test);
-  const store = await openStore(path);
-  test.teardown(() => store.close());
-  return store;
+  return closeAfter(test, await openStore(path));
 }
 
 const etagOf = (answer: { headers?: readonly (readonly [string, string])[] }) =>
@@ -105,8 +104,7 @@ t.test('contacts: each user has a book, which a restart brings back', async (t) 
   await dav(first, 'DELETE', `${BOOK}bob.vcf`);
   const { body } = await dav(first, 'PROPFIND', BOOK, { depth: '1' });
   await first.close();
-  const second = await openStore(path);
-  t.teardown(() => second.close());
+  const second = closeAfter(t, await openStore(path));
   t.equal((await dav(second, 'PROPFIND', BOOK, { depth: '1' })).body, body);
   t.notMatch((await dav(second, 'PROPFIND', BOOK, { depth: '1', crm: '43' })).body, /\.vcf/);
 });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../kit/close-after.ts';
 import { sendHttp } from '../../kit/http.ts';
 import { TIED } from '../../kit/launch.ts';
 import { SANDBOX_ERRORS } from '../../src/sandbox/errors.ts';
@@ -27,9 +28,7 @@ async function dataPath(test: Test): Promise<string> {
 }
 
 async function start(test: Test, folder?: string): Promise<RunningSandbox> {
-  const sandbox = await startSandbox({ dataPath: folder ?? (await dataPath(test)) });
-  test.teardown(() => sandbox.close());
-  return sandbox;
+  return closeAfter(test, await startSandbox({ dataPath: folder ?? (await dataPath(test)) }));
 }
 
 async function call(

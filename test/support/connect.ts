@@ -4,6 +4,7 @@
  */
 
 import type { Test } from 'tap';
+import { stopAfter } from '../../kit/close-after.ts';
 import type { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import { KNOWN_PRIVATE_REDIRECTS } from '../../src/domain/oauth/clients.ts';
 import { openChallenges } from '../../src/io/accounts/challenges.ts';
@@ -125,7 +126,5 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
 
 /** The same, stopped at the end of the test. */
 export async function startConnectOf(t: Test, options: ConnectFixtureOptions = {}): Promise<ConnectFixture> {
-  const fixture = await startConnect(options);
-  t.teardown(() => fixture.stop());
-  return fixture;
+  return stopAfter(t, await startConnect(options));
 }

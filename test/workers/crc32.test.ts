@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
+import { closeAfter } from '../../kit/close-after.ts';
 import { runSync } from '../../kit/run-sync.ts';
 import { packChunkEntry } from '../../src/domain/files/chunk-entry.ts';
 import { chunkEntry } from '../../src/domain/files/chunk-table.ts';
@@ -62,8 +63,7 @@ t.test(
   async (t) => {
     const path = join(temporaryFolder(t), 'file');
     const fd = openSync(path, 'w+');
-    const pool = createWorkerPool({ threads: 1, queueMax: 10 });
-    t.teardown(() => pool.close());
+    const pool = closeAfter(t, createWorkerPool({ threads: 1, queueMax: 10 }));
     const late = pool.run('writeBuffer', {
       sharedBuffer: sharedBufferOf('world!!'),
       length: 5,

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { SETTINGS_ID, settings } from '../../../src/actors/admin/settings.ts';
 import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
 import { JournalCallAudit } from '../../../src/actors/runtime/audit/call-audit.ts';
@@ -58,9 +59,7 @@ async function openBounded(t: Test, bounds: ConstructorParameters<typeof LiveSet
     stepBytes: 1024 * 1024,
     auditRowsMax: (ring) => auditRowsMax(settings, ring),
   });
-  const system = openSystem(journal, settings);
-  t.teardown(() => system.close());
-  return system;
+  return closeAfter(t, openSystem(journal, settings));
 }
 
 const record = (event: AuditEvent): AuditRecord => ({ utcMs: START_MS, event, userId: '1', fields: {} });

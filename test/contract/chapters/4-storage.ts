@@ -2,6 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { runToEnd } from '../../../kit/launch.ts';
 import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import type { Check } from '../check.ts';
@@ -58,8 +59,7 @@ export const CHECKS: readonly Check[] = [
     async run(t) {
       const [low, high] = [await MemoryStorageServer.start(t), await MemoryStorageServer.start(t)];
       const FileServers = { 0: { Host: low.url }, '9000000000000000000': { Host: high.url } };
-      const world = await World.start({ configuration: () => ({ FileServers }) });
-      t.teardown(() => world.close());
+      const world = closeAfter(t, await World.start({ configuration: () => ({ FileServers }) }));
       const person = await world.person();
       const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile());
       t.same([...low.files.keys()], [`/${person.userId}/${fileId}`]);

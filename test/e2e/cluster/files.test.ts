@@ -1,6 +1,7 @@
 /** Files at any node: uploads whose requests go to all nodes, while nodes are paused and taken over. */
 import t, { type Test } from 'tap';
 import { request, signUp, untilAvailable } from '../../../kit/agent.ts';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { type FileTakeoverOptions, runFileTakeovers } from '../../../kit/cluster/file-takeovers.ts';
 import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
@@ -81,8 +82,7 @@ await withPostgres(t, (postgres) => {
   t.test(
     'files in a bucket, without a shared folder: every byte is equal at every node across takeovers',
     async (t) => {
-      const storage = await MemoryS3.start();
-      t.teardown(() => storage.stop());
+      const storage = stopAfter(t, await MemoryS3.start());
       await takeovers(t, postgres, { objectStorage: storage });
       const left = [...storage.objects.keys()].filter((key) => key.startsWith('uploads/'));
       t.comment(

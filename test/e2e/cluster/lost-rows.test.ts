@@ -1,6 +1,7 @@
 /** Nodes over a database that has lost rows which they have applied: each stops with 70 and says why. */
 import t, { type Test } from 'tap';
 import { signUp, untilAvailable } from '../../../kit/agent.ts';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
@@ -24,8 +25,7 @@ async function openCluster(
     sandbox: false,
     cluster: { leaseMilliseconds },
   };
-  const cluster = await startNodes({ postgres, nodes, ...options });
-  t.teardown(() => cluster.stop());
+  const cluster = stopAfter(t, await startNodes({ postgres, nodes, ...options }));
   return { postgres, cluster };
 }
 

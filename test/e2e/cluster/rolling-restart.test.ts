@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { request } from '../../../kit/agent.ts';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { pickPort } from '../../../kit/free-port.ts';
 import { startRolling } from '../../../tools/cluster/rolling.ts';
 import { withPostgres } from '../../support/cluster/postgres.ts';
@@ -58,8 +59,7 @@ await withPostgres(t, (postgres) => {
   );
 
   t.test('rolling restart: a node leaves and comes back, and clients see success or 503 alone', async (t) => {
-    const rolling = await startRolling({ postgres, nodes: 3, clients: 6, pauseMs: 20 });
-    t.teardown(() => rolling.stop());
+    const rolling = stopAfter(t, await startRolling({ postgres, nodes: 3, clients: 6, pauseMs: 20 }));
     const { cluster, restart, under } = rolling;
     const [node] = cluster.nodes;
     if (node === undefined) throw new Error('no node');
@@ -77,8 +77,7 @@ await withPostgres(t, (postgres) => {
   });
 
   t.test('rolling restart: a node without its database ends within its time all the same', async (t) => {
-    const rolling = await startRolling({ postgres, nodes: 2, clients: 1, pauseMs: 20 });
-    t.teardown(() => rolling.stop());
+    const rolling = stopAfter(t, await startRolling({ postgres, nodes: 2, clients: 1, pauseMs: 20 }));
     const [, node] = rolling.cluster.nodes;
     if (node === undefined) throw new Error('no node');
     node.database.hold();

@@ -6,6 +6,7 @@ import { connect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { logIn, signUp, untilAvailable } from '../../../kit/agent.ts';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { startNodes } from '../../../kit/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../kit/launch.ts';
@@ -189,8 +190,7 @@ function testDatabase(postgres: Postgres): void {
     async (t) => {
       const { url } = await openPgFixture(t, postgres);
       const program = programOver(t, url);
-      const first = await program.launch();
-      t.teardown(() => first.stop());
+      const first = stopAfter(t, await program.launch());
       t.match(await program.run({ dataPath: join(program.folder, 'other') }), {
         code: 70,
         // The walk over the journal may have said that it is done.

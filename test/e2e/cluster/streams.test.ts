@@ -2,6 +2,7 @@
 import http from 'node:http';
 import t, { type Test } from 'tap';
 import { cookieOf, expectOk, logIn, type Person, signUp, untilAvailable } from '../../../kit/agent.ts';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { listenOnLoopback } from '../../../kit/http.ts';
@@ -20,8 +21,7 @@ const KEYS = '/auth/v1/keys/user_keys';
 type Started = Awaited<ReturnType<typeof nodesOf>>;
 
 async function nodesOf(t: Test, postgres: Postgres) {
-  const chat = await startPolled();
-  t.teardown(() => chat.close());
+  const chat = closeAfter(t, await startPolled());
   const Modules = { wallet: { url: chat.url, key: KEY }, chat: { url: chat.url, poll: true } };
   const cluster = await startNodes({
     ...{ postgres, nodes: 3, sandbox: false, configuration: { Settings: NO_LIMITS, Modules } },

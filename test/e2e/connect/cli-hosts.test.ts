@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { expectOk, mcpLogin, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
+import { closeAfter, stopAfter } from '../../../kit/close-after.ts';
 import { agree, disconnect, hostsOf } from '../../../kit/consent.ts';
 import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../../kit/launch.ts';
 import {
@@ -42,8 +43,7 @@ async function prepare(t: Test, McpServers: object = {}): Promise<Setting> {
     args: ['--sandbox'],
     configuration: { Settings: HIGH_LIMITS, McpServers },
   });
-  const model = await startModel();
-  t.teardown(() => model.close());
+  const model = closeAfter(t, await startModel());
   const home = mkdtempSync(join(tmpdir(), 'cli-hosts-'));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   return { gateway, person: await signUp(gateway.url), home, model: model.url };
@@ -135,7 +135,6 @@ if (process.env[MARK] === undefined) {
   t.setTimeout(600_000);
   process.on('disconnect', () => process.exit(1));
   process.channel?.unref();
-  const everything = await startEverything();
-  t.teardown(() => everything.stop());
+  const everything = stopAfter(t, await startEverything());
   for (const [name, host] of Object.entries(CLI_HOSTS)) testHost(name, host, everything.url);
 }

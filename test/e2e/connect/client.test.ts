@@ -8,6 +8,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { OAuthClientInformationMixed, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js';
 import t, { type Test } from 'tap';
 import { type Person, signUp } from '../../../kit/agent.ts';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../../kit/launch.ts';
 import { consent, REDIRECT_URI } from '../../support/hosts.ts';
 
@@ -56,8 +57,7 @@ class Host implements OAuthClientProvider {
 }
 
 async function connected(t: Test, gateway: RunningGateway, person: Person, host: Host): Promise<Client> {
-  const client = new Client({ name: 'e2e', version: '1.0.0' });
-  t.teardown(() => client.close());
+  const client = closeAfter(t, new Client({ name: 'e2e', version: '1.0.0' }));
   const serverUrl = new URL(`${gateway.url}/connect/mcp`);
   const first = new StreamableHTTPClientTransport(serverUrl, { authProvider: host });
   await t.rejects(client.connect(first), { name: /./ }, `${person.userId} is asked first`);

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../kit/agent.ts';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { agree, disconnect, endAccess } from '../../../kit/consent.ts';
 import { pickPort } from '../../../kit/free-port.ts';
 import { HIGH_LIMITS, launchFor } from '../../../kit/launch.ts';
@@ -39,9 +40,7 @@ async function prepare(t: Test): Promise<Setting> {
   const home = mkdtempSync(join(tmpdir(), 'peers-'));
   t.teardown(() => rmSync(home, { recursive: true, force: true }));
   const start = (args: readonly string[]) => {
-    const peer = startPeer(args, home);
-    t.teardown(() => peer.stop());
-    return peer;
+    return stopAfter(t, startPeer(args, home));
   };
   return { url: gateway.url, person: await signUp(gateway.url), home, start };
 }

@@ -7,6 +7,7 @@ import { Client as ClientOne } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
 import { bearerOf, signUpAgent } from '../../../kit/agent.ts';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { bearer, connectMode, MODES } from '../../support/mcp-clients/client-modes.ts';
 import { EVERYTHING_COMMAND, startEverything } from '../../support/upstreams/everything.ts';
@@ -107,8 +108,7 @@ async function progressOf(
 
 for (const server of SERVERS)
   t.test(`everything server ${server}, client 1: contents, lists, progress, cancellation`, async (t) => {
-    const client = new ClientOne({ name: 'test', version: '1.0.0' });
-    t.teardown(() => client.close());
+    const client = closeAfter(t, new ClientOne({ name: 'test', version: '1.0.0' }));
     await client.connect(
       new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), {
         requestInit: { headers: bearer(token) },

@@ -3,6 +3,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
 import { expectOk, newKey, request, rpc } from '../../../kit/agent.ts';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { connectHost } from '../../../kit/consent.ts';
 import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { bearer, connectMode, MODES } from '../../support/mcp-clients/client-modes.ts';
@@ -24,8 +25,7 @@ const list = (method: string) => ({ jsonrpc: '2.0', id: 1, method });
 
 /** A gateway with the server `notes`, and its admin, who has connected it: so its tools are approved. */
 async function start(t: Test, { server = {}, more = {}, networks = ['127.0.0.0/8'] as string[] } = {}) {
-  const upstream = await startOAuthUpstream([WHOSE]);
-  t.teardown(() => upstream.close());
+  const upstream = closeAfter(t, await startOAuthUpstream([WHOSE]));
   const key = newKey();
   const gateway = await launchFor(t, {
     configuration: {
@@ -225,8 +225,7 @@ t.test('personal server: a callback of another session, issuer or person connect
 // covers S203
 t.test('personal server: metadata that names inner addresses reaches none', async (t) => {
   const { url, upstream } = await start(t, { networks: [] });
-  const inner = await startOAuthUpstream([]);
-  t.teardown(() => inner.close());
+  const inner = closeAfter(t, await startOAuthUpstream([]));
   const person = await newPerson(url);
   const port = new URL(inner.url).port;
   const hosts = [
@@ -314,8 +313,7 @@ t.test(
     const { url, upstream, person, ways, away } = await startAsking(t);
     for (const { path, headers } of ways) {
       const clientWith = async (capabilities: object) => {
-        const client = new Client({ name: 'test', version: '1.0.0' }, { capabilities });
-        t.teardown(() => client.close());
+        const client = closeAfter(t, new Client({ name: 'test', version: '1.0.0' }, { capabilities }));
         const transport = new StreamableHTTPClientTransport(new URL(url + path), {
           requestInit: { headers },
         });

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { parse } from 'jsonc-parser';
 import t, { type Test } from 'tap';
 import { bearerOf, callTool, newKey, rpc, signUp, signUpAgent } from '../../../kit/agent.ts';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { launch, launchFor, runToEnd } from '../../../kit/launch.ts';
 import { startUpstream } from '../../support/upstreams/server.ts';
 
@@ -81,8 +82,7 @@ t.test(
   'upstream approval: the event reaches admins, the command shows both sides and approves what it showed',
   async (t) => {
     const described = (name: string, description: string) => ({ ...tool(name), description });
-    const upstream = await startUpstream([described('a', 'Reads.'), tool('b')]);
-    t.teardown(() => upstream.close());
+    const upstream = closeAfter(t, await startUpstream([described('a', 'Reads.'), tool('b')]));
     const admin = newKey();
     const gateway = await launchFor(t, {
       configuration: {

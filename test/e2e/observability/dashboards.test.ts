@@ -1,6 +1,7 @@
 /** Dashboard and alerting rules: generated from the table of metrics, and every query against Prometheus. */
 import t, { type Test } from 'tap';
 import { bearerOf, callTool, expectOk, request, signUp, signUpAgent } from '../../../kit/agent.ts';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { startNodes } from '../../../kit/cluster/nodes.ts';
 import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { startPrometheus } from '../../../kit/prometheus.ts';
@@ -92,8 +93,7 @@ interface QueriedGateway {
 
 async function askEveryQuery(t: Test, { internal, rows, rules, scraped, load }: QueriedGateway) {
   await load();
-  const prometheus = await startPrometheus([internal], alertsText());
-  t.teardown(() => prometheus.stop());
+  const prometheus = stopAfter(t, await startPrometheus([internal], alertsText()));
   for (let scrapes = 0; scrapes < SCRAPES; scrapes = (await prometheus.query(scraped))[0] ?? 0) await load();
   for (const { panels } of rows) {
     for (const { title, queries } of panels) {
@@ -146,8 +146,7 @@ await withPostgres(t, (postgres) => {
     { skip },
     async (t) => {
       const configuration = { Settings: { ...NO_LIMITS, SignUpsPerNetworkPerDay: 0 } };
-      const cluster = await startNodes({ postgres, nodes: 1, configuration });
-      t.teardown(() => cluster.stop());
+      const cluster = stopAfter(t, await startNodes({ postgres, nodes: 1, configuration }));
       const [node] = cluster.nodes;
       if (node === undefined) throw new Error('no node');
       await askEveryQuery(t, {

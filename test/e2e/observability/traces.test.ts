@@ -13,6 +13,7 @@ import {
   signUp,
   signUpAgent,
 } from '../../../kit/agent.ts';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { listenFor } from '../../../kit/http.ts';
 import { launch, launchFor, type RunningGateway } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
@@ -32,8 +33,7 @@ async function metricsOf({ internal }: RunningGateway): Promise<string> {
 
 /** A sandbox whose every request is sampled. */
 async function startTraced(t: Test) {
-  const collector = await startCollector();
-  t.teardown(() => collector.close());
+  const collector = closeAfter(t, await startCollector());
   const configuration = { Telemetry: { url: collector.url, sampleRatio: 1 } };
   const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
   return { collector, gateway };
@@ -47,8 +47,7 @@ const call = (id: number, name: string, given: object = {}) => ({
 });
 
 t.test('traces: a batch of two tool calls is one tree down to turn, commit and module call', async (t) => {
-  const collector = await startCollector();
-  t.teardown(() => collector.close());
+  const collector = closeAfter(t, await startCollector());
   const gateway = await launchFor(t, {
     configuration: {
       Project: 'traced',
@@ -267,8 +266,7 @@ t.test('traces: webhook attempts are trees of their own that name the host, neve
 t.test(
   'traces: an untrusted caller is sampled by the ratio alone, a trusted one by its own flag',
   async (t) => {
-    const collector = await startCollector();
-    t.teardown(() => collector.close());
+    const collector = closeAfter(t, await startCollector());
     const Telemetry = { url: collector.url, sampleRatio: 1 };
     const asked = async (gateway: RunningGateway, flags: string) =>
       expectOk(
@@ -300,8 +298,7 @@ t.test(
 t.test(
   'traces: a collector that refuses costs no answer; what is lost is counted and logged once',
   async (t) => {
-    const collector = await startCollector(() => 401);
-    t.teardown(() => collector.close());
+    const collector = closeAfter(t, await startCollector(() => 401));
     const gateway = await launchFor(t, {
       configuration: { Telemetry: { url: collector.url, sampleRatio: 1 } },
       args: ['--sandbox'],
@@ -322,8 +319,7 @@ t.test('traces: without Telemetry nothing is sampled', async (t) => {
 });
 
 t.test('telemetry: a stop has sent all metrics and the lines of the log, without any trace', async (t) => {
-  const collector = await startCollector();
-  t.teardown(() => collector.close());
+  const collector = closeAfter(t, await startCollector());
   const gateway = await launch({
     configuration: {
       Telemetry: { url: `${collector.url}/base`, metricsSeconds: 3600, logs: true },
@@ -388,8 +384,7 @@ interface SentMetric {
 }
 
 t.test('telemetry: a collector that refuses metrics and lines is logged once each and counted', async (t) => {
-  const collector = await startCollector(() => 400);
-  t.teardown(() => collector.close());
+  const collector = closeAfter(t, await startCollector(() => 400));
   const gateway = await launchFor(t, {
     configuration: { Telemetry: { url: collector.url, metricsSeconds: 1, logs: true } },
     args: ['--sandbox'],

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { listenFor } from '../../../kit/http.ts';
 import { HIGH_LIMITS, launch, launchFor } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
@@ -22,9 +23,7 @@ const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS } })
 const ORIGIN = gateway.url.replace('127.0.0.1', 'localhost');
 
 async function open(t: Test): Promise<PasskeyPage> {
-  const page = await openPasskeyPage(browser, ORIGIN);
-  t.teardown(() => page.close());
-  return page;
+  return closeAfter(t, await openPasskeyPage(browser, ORIGIN));
 }
 
 function refused(t: Test, answer: PageAnswer, status: number, code: number, note: string): void {
@@ -174,8 +173,7 @@ t.test('browser: a passkey survives kill -9 of the gateway', async (t) => {
   const dataPath = join(t.testdir(), 'data');
   let own = await launch({ dataPath, configuration: { Settings: HIGH_LIMITS } });
   t.teardown(() => own.stop());
-  const page = await openPasskeyPage(browser, own.url.replace('127.0.0.1', 'localhost'));
-  t.teardown(() => page.close());
+  const page = closeAfter(t, await openPasskeyPage(browser, own.url.replace('127.0.0.1', 'localhost')));
   await page.plugIn();
   const { id: keyId } = keyOf(await page.register());
   await own.kill();
@@ -226,14 +224,12 @@ t.test('browser: a page of Fido2.origins may log in across origins, another one 
   });
   target = guarded.url.replace('127.0.0.1', 'localhost');
 
-  const page = await openPasskeyPage(browser, known, target);
-  t.teardown(() => page.close());
+  const page = closeAfter(t, await openPasskeyPage(browser, known, target));
   await page.plugIn();
   t.match(await page.register(), { status: 200, result: { newAccount: true } });
   t.match(await page.login(), { status: 200 });
 
-  const outsider = await openPasskeyPage(browser, strange, target);
-  t.teardown(() => outsider.close());
+  const outsider = closeAfter(t, await openPasskeyPage(browser, strange, target));
   await outsider.plugIn();
   refused(t, await outsider.register(), 401, 1105, 'allowed by CORS, but not in Fido2.origins');
 });

@@ -1,5 +1,6 @@
 /** Servers that each person connects, on the home page: the login there, a personal token, the end. */
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { launchFor } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { openPage } from '../../support/pages/pages.ts';
@@ -10,8 +11,7 @@ const browser = await sharedBrowser(t);
 
 // covers R122
 t.test('home: a server is connected by a login there, then by a token, and disconnected', async (t) => {
-  const upstream = await startOAuthUpstream([]);
-  t.teardown(() => upstream.close());
+  const upstream = closeAfter(t, await startOAuthUpstream([]));
   const server = { url: upstream.url, auth: 'user', title: 'Notes', authNetworks: ['127.0.0.1'] };
   const gateway = await launchFor(t, {
     configuration: { McpServers: { notes: server, other: { ...server, title: 'Zettel' } } },

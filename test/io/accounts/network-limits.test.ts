@@ -1,5 +1,6 @@
 /** Limits that a caller multiplied by many networks, keys or accounts: logins of a flooded key, accounts of one network. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { type Answer, type Key, makeKey, mcpProof, signText, startAccounts } from '../../support/account.ts';
@@ -12,9 +13,7 @@ const REGISTER = '/auth/v1/keys/register_key';
 const from = (address: string) => ({ 'X-Forwarded-For': address });
 
 function start(t: Test, options: Parameters<typeof startAccounts>[0] = {}) {
-  const fixture = startAccounts({ trustedProxies: ['127.0.0.1'], ...options });
-  t.teardown(() => fixture.close());
-  return fixture;
+  return closeAfter(t, startAccounts({ trustedProxies: ['127.0.0.1'], ...options }));
 }
 
 /** Uses up the ten-fold share of a key: ten networks, each at its quota of five seconds. */

@@ -1,5 +1,6 @@
 /** login_phone, login_email and login with a code (spec 4.4) over the pipeline, with real actors and one clock. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { type Answer, cookie, makeKey, mcpProof, sidOf, startAccounts } from '../../support/account.ts';
 import { type ChatFixture, startChat, wrongCode } from '../../support/codes.ts';
@@ -260,8 +261,7 @@ t.test('code: survives a restart', async (t) => {
 });
 
 t.test('chat module: absent, 503 and no method that needs it', async (t) => {
-  const accounts = startAccounts();
-  t.teardown(() => accounts.close());
+  const accounts = closeAfter(t, startAccounts());
   const answer = await accounts.post('/auth/v1/login_phone', { phone: PHONE });
   t.equal(refusal(answer), '503/1111 Delivery unavailable');
   t.equal(

@@ -1,5 +1,6 @@
 /** Registrations while the account cannot be reached: a 503 is no verdict, so the same request may come again. */
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { cookie, makeKey, signText, startAccounts } from '../../support/account.ts';
 
@@ -8,8 +9,7 @@ const REGISTER = '/auth/v1/keys/register_key';
 t.test(
   'register_key: a repeat with its Idempotency-Key takes effect after a 503, another request does not',
   async (t) => {
-    const fixture = startAccounts();
-    t.teardown(() => fixture.close());
+    const fixture = closeAfter(t, startAccounts());
     const { sid } = await fixture.signUp();
     const key = makeKey();
     const { challengeId, signPrefix } = await fixture.challenge('register', sid);
@@ -34,8 +34,7 @@ t.test(
 );
 
 t.test('register_key: a repeat gets the first answer that came while this node looked for it', async (t) => {
-  const fixture = startAccounts();
-  t.teardown(() => fixture.close());
+  const fixture = closeAfter(t, startAccounts());
   const { sid } = await fixture.signUp();
   const key = makeKey();
   const { challengeId, signPrefix } = await fixture.challenge('register', sid);
@@ -57,8 +56,7 @@ t.test('register_key: a repeat gets the first answer that came while this node l
 });
 
 t.test('register_key: a refusal uses the challenge up, also for its Idempotency-Key', async (t) => {
-  const fixture = startAccounts();
-  t.teardown(() => fixture.close());
+  const fixture = closeAfter(t, startAccounts());
   const { sid } = await fixture.signUp();
   const [key, other] = [makeKey(), makeKey()];
   const { challengeId, signPrefix } = await fixture.challenge('register', sid);

@@ -1,6 +1,7 @@
 /** Samples of the live dashboard, and the admin routes of uploads, events and actors. */
 import http from 'node:http';
 import t from 'tap';
+import { stopAfter } from '../../../kit/close-after.ts';
 import type { StoredEvent } from '../../../src/domain/events/events.ts';
 import { Dashboard } from '../../../src/io/admin/dashboard.ts';
 import type { DashboardSample } from '../../../src/io/admin/figures.ts';
@@ -92,8 +93,7 @@ t.test('dashboard: at most 50 are open, and one that is closed makes room', (t) 
 });
 
 t.test('live: a stream for the staff that ends with the session', async (t) => {
-  const fixture = await startAdmin();
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startAdmin());
   const { admin, owner, ask, post, http: front } = fixture;
   t.equal((await ask('live', owner)).status, 403);
   const answer = await new Promise<http.IncomingMessage>((resolve) => {
@@ -134,8 +134,7 @@ t.test('events: the newest first, page by page, without what they say', async (t
     newest: 250,
     page: (after: number, limit: number) => all.filter(({ sequence }) => sequence > after).slice(0, limit),
   };
-  const fixture = await startAdmin({ eventLog });
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startAdmin({ eventLog }));
   const pageOf = async (path: string) => (await fixture.ask(path)).result as { sequence: number }[];
   const first = await pageOf('events');
   t.equal(first.length, 100);
@@ -149,8 +148,7 @@ t.test('events: the newest first, page by page, without what they say', async (t
 });
 
 t.test('actors: nothing failed, unknown ones are not found, acts need a fresh login', async (t) => {
-  const fixture = await startAdmin();
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startAdmin());
   t.same((await fixture.ask('actors')).result, { failing: [], missing: [], dead: [], damagedRows: 0 });
   t.same((await fixture.ask('uploads')).result, []);
   const name = { kind: 'user', id: '123' };
@@ -164,8 +162,7 @@ t.test('actors: nothing failed, unknown ones are not found, acts need a fresh lo
 t.test(
   'actors: one in quarantine is listed, reset, its message skipped and the dead letter removed',
   async (t) => {
-    const fixture = await startAdmin();
-    t.teardown(() => fixture.stop());
+    const fixture = stopAfter(t, await startAdmin());
     const { system } = fixture.actors;
     const name = { kind: 'planter', id: 'one' };
     const fail = async () => {

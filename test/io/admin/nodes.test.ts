@@ -1,5 +1,6 @@
 /** Questions of one node's panel to the others, over nodes with one log in memory: failed actors, reloads, links. */
 import t, { type Test } from 'tap';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { Departure } from '../../../src/actors/departure.ts';
 import { ownerUnavailable, type RemoteReply } from '../../../src/actors/routed-system.ts';
 import { nodeSchedule } from '../../../src/actors/runtime/runtime-context.ts';
@@ -32,8 +33,7 @@ async function openPanels(t: Test): Promise<{
   readonly cluster: TestCluster;
   readonly panels: readonly [Panel, Panel, Panel];
 }> {
-  const cluster = new TestCluster([account]);
-  t.teardown(() => cluster.stop());
+  const cluster = stopAfter(t, new TestCluster([account]));
   const panels: Panel[] = [];
   const call = async (node: number, verb: string, ...args: readonly unknown[]): Promise<RemoteReply> => {
     const panel = panels.find(({ member }) => member.node.node === node);
@@ -210,8 +210,7 @@ t.test('nodes: the link of one node is good at any, once, and not while that nod
 });
 
 t.test('nodes: without Cluster there is no other node, and nothing is sent', async (t) => {
-  const cluster = new TestCluster([account]);
-  t.teardown(() => cluster.stop());
+  const cluster = stopAfter(t, new TestCluster([account]));
   const member = await cluster.add('a');
   const work = createNodeWork({
     administration: member.system.administration,

@@ -1,5 +1,6 @@
 /** Roles in the admin panel, and the set-up link that makes the first admin. */
 import t from 'tap';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { LiveStaff, SETUP_LINK_MS, SetupLink } from '../../../src/io/admin/staff.ts';
 import { cookie } from '../../support/account.ts';
@@ -11,8 +12,7 @@ const TOKEN = 'the-token-of-the-link';
 
 // covers R5
 t.test('staff: a viewer reads, support also blocks, an admin does all, others nothing', async (t) => {
-  const fixture = await startAdmin();
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startAdmin());
   const { admin, owner, ask, change } = fixture;
   const other = await fixture.signUp();
   const attempts = async () => ({
@@ -41,8 +41,7 @@ t.test('staff: a viewer reads, support also blocks, an admin does all, others no
 });
 
 t.test('staff: unknown accounts, unknown roles and the last admin are refused', async (t) => {
-  const fixture = await startAdmin({ noKeys: true });
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startAdmin({ noKeys: true }));
   const { admin, owner, change } = fixture;
   const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
   await staff.set({ userId: admin.userId, role: 'admin', by: owner.userId, address: '::1' });
@@ -66,8 +65,7 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   const again = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
   again.reload();
   t.same(again.list(), [{ userId: owner.userId, role: 'admin' }], 'roles survive a restart');
-  const keyed = await startAdmin();
-  t.teardown(() => keyed.stop());
+  const keyed = stopAfter(t, await startAdmin());
   t.equal((await keyed.change('staff', { userId: '12345', role: 'viewer' })).status, 404);
   t.equal((await keyed.change('staff', { userId: keyed.owner.userId, role: 'root' })).status, 400);
 });
@@ -91,8 +89,7 @@ t.test('staff: an admin cannot change the role of the own account, another admin
 });
 
 t.test('staff: support cannot block the staff; blocked admins leave the way to the link open', async (t) => {
-  const fixture = await startAdmin();
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startAdmin());
   const { admin, owner, change } = fixture;
   const other = await fixture.signUp();
   const block = (userId: string, by = owner) => change('users/block', { userId, blocked: true }, by);
@@ -120,8 +117,7 @@ t.test(
   'set-up link: good once, for 30 minutes, for a passkey, and only while there is no admin',
   async (t) => {
     const link = new SetupLink(TOKEN, START_MS);
-    const fixture = await startAdmin({ noKeys: true, setupLink: link });
-    t.teardown(() => fixture.stop());
+    const fixture = stopAfter(t, await startAdmin({ noKeys: true, setupLink: link }));
     const { owner } = fixture;
     const claim = (token: string, sid = owner.sid) =>
       fixture.post('/ProxyAdmin/api/claim', { token }, cookie(sid));
@@ -135,8 +131,7 @@ t.test(
     const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
     await staff.setFirst(owner.userId, '::1');
     await t.rejects(staff.setFirst('7', '::1'), /Set-up link is over/, 'there is one');
-    const without = await startAdmin();
-    t.teardown(() => without.stop());
+    const without = stopAfter(t, await startAdmin());
     const answer = await without.post('/ProxyAdmin/api/claim', { token: TOKEN }, cookie(without.owner.sid));
     t.equal(answer.status, 410, 'no link was given');
   },
@@ -144,8 +139,7 @@ t.test(
 
 t.test('set-up link: of a recovery makes one more admin, once', async (t) => {
   const link = new SetupLink(TOKEN, START_MS, true);
-  const fixture = await startAdmin({ noKeys: true, setupLink: link });
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startAdmin({ noKeys: true, setupLink: link }));
   const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
   await staff.setFirst(fixture.owner.userId, '::1');
   const other = await fixture.signUp();

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { Expelled, LogLost } from '../../../src/actors/runtime/replication/port.ts';
 import { ClusterAdministration } from '../../../src/io/cluster/administration.ts';
@@ -110,8 +111,7 @@ function testReplacing(postgres: Postgres): void {
         { position: 3_000_000, checkpoint: { position: 3_000_000, parts: 1 } },
       );
       t.match(nodes, [{ name: 'a', joined: false, applied: 0 }]);
-      const checkpoints = new Checkpoints({ url, secrets: [SECRET] });
-      t.teardown(() => checkpoints.close());
+      const checkpoints = closeAfter(t, new Checkpoints({ url, secrets: [SECRET] }));
       await checkpoints.download({ position: 3_000_000, parts: 1 }, `${file}-fetched`);
       t.equal(readFileSync(`${file}-fetched`, 'utf8'), 'state of a journal');
       const next = await connect();

@@ -1,6 +1,7 @@
 /** Audit records in the database: pages over the batches of all nodes, the newest first, and the bounds of each ring. */
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { startTcpProxy } from '../../../kit/cluster/tcp-proxy.ts';
 import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
@@ -34,9 +35,7 @@ async function openTable(t: Test, postgres: Postgres) {
   const fixture = await openPgFixture(t, postgres);
   await fixture.connect();
   const connect = (node: number, secrets: readonly Uint8Array[] = [SECRET], url = fixture.url) => {
-    const table = new AuditTable({ url, secrets, node: () => node });
-    t.teardown(() => table.close());
-    return table;
+    return closeAfter(t, new AuditTable({ url, secrets, node: () => node }));
   };
   return { ...fixture, connect };
 }
@@ -135,8 +134,7 @@ function testNumbers(postgres: Postgres): void {
 
   t.test('audit table: a batch whose answer was lost is stored once when it is tried again', async (t) => {
     const { connect, url } = await openTable(t, postgres);
-    const proxy = await startTcpProxy({ path: postgres.socketFile });
-    t.teardown(() => proxy.close());
+    const proxy = closeAfter(t, await startTcpProxy({ path: postgres.socketFile }));
     const parts = new URL(url).searchParams;
     const table = connect(
       1,

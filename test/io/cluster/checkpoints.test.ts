@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
 import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
@@ -15,9 +16,7 @@ async function openCheckpoints(t: Test, postgres: Postgres) {
   await fixture.connect();
   const folder = temporaryFolder(t);
   const connect = (secrets: readonly Uint8Array[] = [SECRET]) => {
-    const checkpoints = new Checkpoints({ url: fixture.url, secrets });
-    t.teardown(() => checkpoints.close());
-    return checkpoints;
+    return closeAfter(t, new Checkpoints({ url: fixture.url, secrets }));
   };
   const file = (sizeBytes: number, fill = 1) => {
     const path = join(folder, `file-${sizeBytes}-${fill}`);

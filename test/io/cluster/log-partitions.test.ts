@@ -1,5 +1,6 @@
 /** Partitions of the log: made ahead, dropped only when nothing needs them. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { LogPartitions } from '../../../src/io/cluster/log-partitions.ts';
 import { openPgFixture } from '../../support/cluster/pg-fixture.ts';
@@ -23,9 +24,7 @@ async function openLog(t: Test, postgres: Postgres) {
   return {
     database,
     partitions(keepBytes = 0) {
-      const partitions = new LogPartitions({ url: fixture.url, keepHours: 1, keepBytes });
-      t.teardown(() => partitions.close());
-      return partitions;
+      return closeAfter(t, new LogPartitions({ url: fixture.url, keepHours: 1, keepBytes }));
     },
     /** The next row gets the position after this one. */
     skipTo: (position: number) => database.script(`update gatehouse.head set pos = ${position}`),

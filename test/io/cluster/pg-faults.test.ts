@@ -1,5 +1,6 @@
 /** The log in PostgreSQL when answers, rows or the server are lost, and what a start refuses. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { startTcpProxy } from '../../../kit/cluster/tcp-proxy.ts';
 import {
@@ -32,8 +33,7 @@ async function join(fixture: PgFixture, log: PgLog): Promise<Joined> {
 
 async function behindProxy(t: Test, postgres: Postgres) {
   const fixture = await openPgFixture(t, postgres);
-  const proxy = await startTcpProxy({ path: postgres.socketFile });
-  t.teardown(() => proxy.close());
+  const proxy = closeAfter(t, await startTcpProxy({ path: postgres.socketFile }));
   const url = new URL(fixture.url);
   const database = url.searchParams.get('db');
   const log = await fixture.connect({
@@ -183,8 +183,7 @@ function testStarts(postgres: Postgres): void {
   t.test('log start: a database that is away for 30 s is refused with the reason', async (t) => {
     const fixture = await openPgFixture(t, postgres);
     fixture.alive = false;
-    const proxy = await startTcpProxy({ path: postgres.socketFile });
-    t.teardown(() => proxy.close());
+    const proxy = closeAfter(t, await startTcpProxy({ path: postgres.socketFile }));
     proxy.cut();
     await t.rejects(fixture.connect({ url: `postgres://x@127.0.0.1:${proxy.port}/x` }), {
       name: 'ClusterUnusable',

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { stopAfter } from '../../../kit/close-after.ts';
 import type { DocumentClient } from '../../../src/io/connect/documents.ts';
 import type { Account } from '../../support/account.ts';
 import { startConnect } from '../../support/connect.ts';
@@ -29,8 +30,7 @@ function silentHost() {
 t.test('document: of fetches at once an account has two, a network a quarter of all', async (t) => {
   const host = silentHost();
   const { client: documentClient } = host;
-  const fixture = await startConnect({ documents: { client: documentClient } });
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startConnect({ documents: { client: documentClient } }));
   const { url, owner, admin, cookieOf } = fixture;
   const others = [await fixture.signUp(), await fixture.signUp()];
   const ask = (account: Account, name: string) => {

@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import type { Answer } from '../../../kit/agent.ts';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { sessionIndex, sessionOwner } from '../../../src/actors/accounts/owners.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
@@ -39,8 +40,7 @@ interface Connected {
 }
 
 async function startConnected(t: Test): Promise<Connected> {
-  const fixture = await startConnect();
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startConnect());
   const { host, tokens } = await connectHost(fixture.url, fixture.cookieOf(fixture.owner));
   const refresh = (token: string) => refreshTokens(fixture.url, host, token);
   return {
@@ -240,8 +240,7 @@ const GOLDEN: Golden = JSON.parse(
 
 /** The account in a journal of today, as its snapshot or as its events. */
 async function startUpgraded(t: Test, form: 'snapshot' | 'events') {
-  const fixture = await startConnect({ seed: 2 });
-  t.teardown(() => fixture.stop());
+  const fixture = stopAfter(t, await startConnect({ seed: 2 }));
   const { journal, clock } = fixture.actors;
   const { userId: id, nowMs, events, state, tokens, clients } = GOLDEN;
   const row = (content: unknown[]) => journal.pack([7, ...content, [], []]);

@@ -4,6 +4,7 @@
  */
 import t, { type Test } from 'tap';
 import { type Answer, request } from '../../../kit/agent.ts';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { MINUTE_MS } from '../../../src/domain/time.ts';
 import { type ConnectFixture, startConnect } from '../../support/connect.ts';
 import {
@@ -20,9 +21,7 @@ import {
 } from '../../support/hosts.ts';
 
 async function start(t: Test): Promise<ConnectFixture> {
-  const fixture = await startConnect();
-  t.teardown(() => fixture.stop());
-  return fixture;
+  return stopAfter(t, await startConnect());
 }
 
 /** The access token of a host that asks for `asked`, where the person chooses `chosen`. */

@@ -1,6 +1,7 @@
 /** Requests that need a new connection, and those that are dropped while theirs is being opened. */
 import type { LookupAddress } from 'node:dns';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { ConnectionPool } from '../../../src/io/http-client/connection-pool.ts';
 import { type OutboundResult, sendRequest } from '../../../src/io/http-client/outbound-request.ts';
 import { startRawModule } from '../../support/raw-module.ts';
@@ -9,9 +10,7 @@ const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const IGNORED = { head: () => true, data: () => true };
 
 function poolOf(t: Test, ...options: ConstructorParameters<typeof ConnectionPool>): ConnectionPool {
-  const pool = new ConnectionPool(...options);
-  t.teardown(() => pool.close());
-  return pool;
+  return closeAfter(t, new ConnectionPool(...options));
 }
 
 function ask(

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { listenFor, listenOnLoopback } from '../../../kit/http.ts';
 import type { AnswerHead, RelayFlow } from '../../../src/io/http-client/relay.ts';
 import { requestHead } from '../../../src/io/http-client/request-head.ts';
@@ -26,9 +27,7 @@ const moduleUrl = (path: string) => JSON.stringify(new URL(`../../../src/${path}
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 function clientOf(t: Test, options: Partial<ModuleClientOptions> = {}) {
-  const client = createModuleClient({ clock: () => 0, bounds: freshBounds(), ...options });
-  t.teardown(() => client.close());
-  return client;
+  return closeAfter(t, createModuleClient({ clock: () => 0, bounds: freshBounds(), ...options }));
 }
 
 function request(url: string, more: Partial<ModuleRequest> = {}): ModuleRequest {

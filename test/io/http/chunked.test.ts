@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { object, text } from '../../../src/domain/schema.ts';
@@ -333,8 +334,7 @@ t.test('chunked: a hidden request is not charged', async (t) => {
 t.test(
   'chunked: POST /mcp with a hidden call: one answer at most, nothing in log, counters or audit',
   async (t) => {
-    const fixture = await startMcp();
-    t.teardown(() => fixture.close());
+    const fixture = closeAfter(t, await startMcp());
     const call = JSON.stringify({
       jsonrpc: '2.0',
       id: 1,

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
@@ -67,8 +68,7 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
       handle: async ({ rawBody }) => new Reply(200, String(rawBody.length), 'text/plain'),
     }),
   ];
-  const fixture = startHttp({ routes, ...changes });
-  t.teardown(() => fixture.close());
+  const fixture = closeAfter(t, startHttp({ routes, ...changes }));
   return Object.assign(held, fixture);
 }
 

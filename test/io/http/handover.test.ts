@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { pickPort } from '../../../kit/free-port.ts';
 import { setReceiveBuffer, steerToNewest } from '../../../src/io/http/listen/listening-sockets.ts';
 import { createServer, type Server } from '../../../src/io/http/listen/server.ts';
@@ -13,8 +14,7 @@ const BLOCKED_MS = 1_500;
 
 async function startServer(t: Test): Promise<Server> {
   const port = await pickPort();
-  const server = createServer({ host: '127.0.0.1', port, connectionsMax: () => 1_000 });
-  t.teardown(() => server.close());
+  const server = closeAfter(t, createServer({ host: '127.0.0.1', port, connectionsMax: () => 1_000 }));
   server.serve((response) => response.end('ok', true));
   return server;
 }

@@ -1,5 +1,6 @@
 /** Limits of a request by route and caller (spec 8.1), over real sockets. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { type ScopeCode, WindowCounter } from '../../../src/domain/limits/quotas.ts';
 import { object, text } from '../../../src/domain/schema.ts';
@@ -102,8 +103,7 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
       return { session: BROWSER_SESSION, quotaResult };
     },
   };
-  const fixture = startHttp({ routes: ROUTES, gate, settings: {}, ...changes });
-  t.teardown(() => fixture.close());
+  const fixture = closeAfter(t, startHttp({ routes: ROUTES, gate, settings: {}, ...changes }));
   return fixture;
 }
 
@@ -125,8 +125,7 @@ const times = (count: number, status: number): number[] => new Array<number>(cou
 // covers R103
 t.test('limits: the 11th anonymous request of a connection is 429 with every limit header', async (t) => {
   const fixture = start(t);
-  const connection = connectRaw(fixture.port);
-  t.teardown(() => connection.close());
+  const connection = closeAfter(t, connectRaw(fixture.port));
   let answer: RawAnswer | undefined;
   const served: string[] = [];
   for (let used = 1; used <= 11; used += 1) {
@@ -233,8 +232,7 @@ t.test('limits: connections that stay open have a quota each in the next window 
 // covers R98
 t.test('limits: scopes in shadow mode refuse nothing and show in no header, the others apply', async (t) => {
   const { port, limiter } = start(t, { settings: { RateLimitShadowScopes: 'c;s', IpRPSLimit: 3 } });
-  const connection = connectRaw(port);
-  t.teardown(() => connection.close());
+  const connection = closeAfter(t, connectRaw(port));
   const ask = async (text: string) => {
     connection.send(text);
     return await connection.answer();

@@ -1,5 +1,6 @@
 /** The request pipeline, over real sockets with small routes. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { boolean, int64, integer, object, optional, text } from '../../../src/domain/schema.ts';
 import { type AnyRoute, defineRoute, Reply, type SessionLookup } from '../../../src/io/http/table/route.ts';
@@ -167,9 +168,7 @@ const ROUTES: AnyRoute[] = [
 ];
 
 function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}): HttpFixture {
-  const fixture = startHttp({ routes: ROUTES, gate: GATE, ...changes });
-  t.teardown(() => fixture.close());
-  return fixture;
+  return closeAfter(t, startHttp({ routes: ROUTES, gate: GATE, ...changes }));
 }
 
 t.test('pipeline: a plain value is answered in the success envelope with the security headers', async (t) => {
@@ -199,8 +198,7 @@ t.test(
   'pipeline: a promise is answered when it resolves, on the same connection as the next request',
   async (t) => {
     const { port } = start(t);
-    const connection = connectRaw(port);
-    t.teardown(() => connection.close());
+    const connection = closeAfter(t, connectRaw(port));
     for (const path of ['/later', '/hello', '/later']) {
       connection.send(requestText('GET', path));
       t.equal((await connection.answer()).body, `{"result":"${path.slice(1)}"}`);
@@ -213,8 +211,7 @@ t.test(
   'pipeline: HEAD of a GET route is answered with headers only, and the next request parses',
   async (t) => {
     const { port } = start(t);
-    const connection = connectRaw(port);
-    t.teardown(() => connection.close());
+    const connection = closeAfter(t, connectRaw(port));
     for (const path of ['/hello', '/later']) {
       connection.send(requestText('HEAD', path));
       const head = await connection.answer(true);
@@ -230,8 +227,7 @@ t.test(
   'pipeline: a body that no route reads is discarded, a 204 has none, and the connection stays open',
   async (t) => {
     const { port, finished } = start(t);
-    const connection = connectRaw(port);
-    t.teardown(() => connection.close());
+    const connection = closeAfter(t, connectRaw(port));
     const body = 'x'.repeat(200_000);
     for (const [method, path, status] of [
       ['DELETE', '/gone', 204],
@@ -311,8 +307,7 @@ t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', asy
   t.equal((await sendRaw(port, whole)).status, 200);
   const body = '{"name":"in pieces"}';
   const chunked = requestText('POST', '/echo', { ...json, 'Transfer-Encoding': 'chunked' });
-  const connection = connectRaw(port);
-  t.teardown(() => connection.close());
+  const connection = closeAfter(t, connectRaw(port));
   connection.send(chunked);
   for (const letter of body) connection.send(`1\r\n${letter}\r\n`);
   connection.send('0\r\n\r\n');

@@ -1,5 +1,6 @@
 /** The order of the stages of a request, by a request with a fault for each of them. */
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { integer, object, text } from '../../../src/domain/schema.ts';
 import { defineRoute } from '../../../src/io/http/table/route.ts';
 import { ALICE_ALONE, requestText, sendRaw, startHttp } from '../../support/http.ts';
@@ -44,8 +45,7 @@ const FAULTS: readonly (readonly [answer: RegExp, repair: (request: Parts) => vo
 ];
 
 t.test('stages: of several faults a request is refused for the one of the first stage', async (t) => {
-  const fixture = startHttp({ routes: [ROUTE], gate: ALICE_ALONE });
-  t.teardown(() => fixture.close());
+  const fixture = closeAfter(t, startHttp({ routes: [ROUTE], gate: ALICE_ALONE }));
   const request: Parts = {
     path: '/none?count=0',
     body: '{"name":',

@@ -1,6 +1,7 @@
 /** A batch of /mcp: what it may answer with in all, and that the event loop is given back within it. */
 import fc from 'fast-check';
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { BATCH_BYTES_MAX, BatchAnswers, RESERVED_BYTES, SLICE_MESSAGES } from '../../../src/io/mcp/batch.ts';
 import { runs } from '../../support/depth.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
@@ -28,8 +29,7 @@ const TOO_LARGE = { code: -32000, message: 'Tool execution error: answer too lar
 t.test(
   'batch: 100 lists answer with 4 MiB at most, later entries ask alone, others are served',
   async (t) => {
-    const mcp = await startMcp();
-    t.teardown(() => mcp.close());
+    const mcp = closeAfter(t, await startMcp());
     const { status, text } = await mcp.post(batchOf(100, 'tools/list'));
     t.equal(status, 200);
     t.ok(Buffer.byteLength(text) <= BATCH_BYTES_MAX, `${Buffer.byteLength(text)} bytes`);

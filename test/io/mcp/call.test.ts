@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { GATEWAY_SERVICES, GATEWAY_TOOLS } from '../../../src/io/mcp/tools/gateway.ts';
 import {
@@ -13,9 +14,7 @@ const VERIFIED = TOKENS.McpVerified;
 const OPEN = { type: 'object', properties: { q: {}, absent: {}, data: {}, room: {} } };
 
 async function start(t: Test, options: McpFixtureOptions): Promise<McpFixture> {
-  const mcp = await startMcp(options);
-  t.teardown(() => mcp.close());
-  return mcp;
+  return closeAfter(t, await startMcp(options));
 }
 
 /** A configured tool on the test's backend. */

@@ -1,5 +1,6 @@
 /** Capability mode on /mcp: codes instead of a session (spec 4.1, 5.2, 7.3). */
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import {
   type BackendAnswer,
   type BackendRequest,
@@ -71,8 +72,7 @@ function configured(backend: string) {
 const OPTIONS: McpFixtureOptions = { configured, backend: modules, codeModules: ['chat', 'wallet'] };
 
 async function mcpOf(t: { teardown(handler: () => Promise<void>): void }, options: McpFixtureOptions = {}) {
-  const mcp = await startMcp({ ...OPTIONS, ...options });
-  t.teardown(() => mcp.close());
+  const mcp = closeAfter(t, await startMcp({ ...OPTIONS, ...options }));
   const call = (name: string, args: object, headers: Record<string, string> = {}, token?: string) =>
     mcp.rpc('tools/call', { name, arguments: args }, token, headers);
   const calls = () => mcp.asked.filter(({ url }) => !url.includes('/capability/'));

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { type AccessPolicy, CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { compileInputSchema } from '../../../src/io/mcp/input-schema.ts';
@@ -365,8 +366,7 @@ t.test('proof: configured rows cannot ask for it, they say in `restricted` whom 
 });
 
 t.test('without proof: a refusal names the way in, where there is one', async (t) => {
-  const mcp = await startMcp({ personalReads: false, gateway: ANSWERING });
-  t.teardown(() => mcp.close());
+  const mcp = closeAfter(t, await startMcp({ personalReads: false, gateway: ANSWERING }));
   const refusalOf = async (name: string, token: string) =>
     (await mcp.rpc('tools/call', { name, arguments: {} }, token)).error;
   for (const token of [TOKENS.McpBasic, TOKENS.McpApp])
@@ -504,8 +504,7 @@ t.test('reload: swaps whole catalogs, keeps the old one when the new has a fault
 t.test('built-in tools of a module that is not configured: listed, and -32000 when called', async (t) => {
   const loaded = loadCatalog(BUILT_IN, { tools: {}, resources: {} }, new Map(), OPEN);
   if (!loaded.ok) throw new Error('does not load');
-  const mcp = await startMcp();
-  t.teardown(() => mcp.close());
+  const mcp = closeAfter(t, await startMcp());
   mcp.catalog.reload(loaded);
   const answer = await mcp.rpc('tools/call', { name: 'wallet_get_balance' }, TOKENS.McpVerified);
   t.match(answer.error, { code: -32000, message: 'Module unavailable' });

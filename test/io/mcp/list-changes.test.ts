@@ -1,6 +1,7 @@
 /** `subscriptions/listen`: the acknowledgement, changes after a reload, and every end of a stream. */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { resolveMcpServer } from '../../../src/domain/config/mcp-servers.ts';
 import { type ConfiguredRows, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
@@ -33,9 +34,7 @@ const changed = (list: string) => ({
 });
 
 async function start(t: Test, options: McpFixtureOptions = {}): Promise<McpFixture> {
-  const mcp = await startMcp(options);
-  t.teardown(() => mcp.close());
-  return mcp;
+  return closeAfter(t, await startMcp(options));
 }
 
 interface Listener {

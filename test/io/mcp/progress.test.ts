@@ -3,6 +3,7 @@ import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import {
   CALL_MAX,
   MESSAGE_MAX,
@@ -21,9 +22,7 @@ const STREAM = `{"progress":1,"total":2,"message":"half"}\n{"progress":2}\r\n\n$
 const FAILED = { code: -32000 };
 
 async function start(t: Test, backend: McpFixtureOptions['backend'], options: McpFixtureOptions = {}) {
-  const mcp = await startMcp({ ...options, ...(backend === undefined ? {} : { backend }) });
-  t.teardown(() => mcp.close());
-  return mcp;
+  return closeAfter(t, await startMcp({ ...options, ...(backend === undefined ? {} : { backend }) }));
 }
 
 const streamed = (body: string | Buffer): BackendAnswer => ({ type: LINES, body });
@@ -311,8 +310,7 @@ const AUTHORIZED = { requestInit: { headers: { Authorization: `Bearer ${TOKENS.M
 
 t.test('official client 1 with onprogress: receives the progress in order', async (t) => {
   const mcp = await start(t, () => streamed(STREAM));
-  const client = new Client({ name: 'test', version: '1.0.0' });
-  t.teardown(() => client.close());
+  const client = closeAfter(t, new Client({ name: 'test', version: '1.0.0' }));
   await client.connect(new StreamableHTTPClientTransport(new URL(`${mcp.http.url}/mcp`), AUTHORIZED));
   const heard: object[] = [];
   const onprogress = (progress: object) => void heard.push(progress);

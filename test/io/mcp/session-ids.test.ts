@@ -1,5 +1,6 @@
 /** `Mcp-Session-Id` (spec 4.1): given by `initialize`, ended by DELETE of the same account, over from then on. */
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { protectedEndpoint } from '../../../src/io/connect/mcp-endpoint.ts';
 import { NodeSignals } from '../../../src/io/mcp/node-signals.ts';
 import { EndedSessions, McpSessionIds } from '../../../src/io/mcp/session-ids.ts';
@@ -23,8 +24,7 @@ async function end({ http }: McpFixture, id: string, token?: string, path = '/mc
 
 // covers R38
 t.test('Mcp-Session-Id: one that its client ended is 404 from then on, others are served', async (t) => {
-  const mcp = await startMcp();
-  t.teardown(() => mcp.close());
+  const mcp = closeAfter(t, await startMcp());
   const [ended, other] = [await open(mcp), await open(mcp)];
   t.equal((await end(mcp, ended)).status, 204);
   t.equal((await end(mcp, ended)).status, 204, 'twice is no harm');
@@ -38,8 +38,7 @@ t.test('Mcp-Session-Id: one that its client ended is 404 from then on, others ar
 
 // covers R38 S74
 t.test('Mcp-Session-Id: DELETE by another account is 404 and ends nothing', async (t) => {
-  const mcp = await startMcp();
-  t.teardown(() => mcp.close());
+  const mcp = closeAfter(t, await startMcp());
   const [owner, other] = [TOKENS.McpVerified, TOKENS.other];
   const id = await open(mcp, owner);
   for (const token of [other, TOKENS.McpBasic, 'unknown', undefined]) {
@@ -64,8 +63,7 @@ t.test('Mcp-Session-Id: DELETE by another account is 404 and ends nothing', asyn
 
 // covers R38 S74
 t.test('Mcp-Session-Id: DELETE of /connect/mcp ends ids of the account of its token alone', async (t) => {
-  const mcp = await startMcp({ endpoints: [protectedEndpoint()] });
-  t.teardown(() => mcp.close());
+  const mcp = closeAfter(t, await startMcp({ endpoints: [protectedEndpoint()] }));
   const own = SESSION_IDS.issue(sessionOf('McpVerified'));
   t.equal(
     (await end(mcp, SESSION_IDS.issue(sessionOf('McpVerified', '1842002')), TOKENS.connected, '/connect/mcp'))
@@ -80,8 +78,7 @@ t.test('Mcp-Session-Id: DELETE of /connect/mcp ends ids of the account of its to
 // covers S74
 t.test('Mcp-Session-Id: DELETE of one that was not issued here is 404 and is not remembered', async (t) => {
   const signals = new NodeSignals();
-  const mcp = await startMcp({ signals });
-  t.teardown(() => mcp.close());
+  const mcp = closeAfter(t, await startMcp({ signals }));
   const foreign = new McpSessionIds({ deriveKey: (_, lengthBytes) => Buffer.alloc(lengthBytes, 8) });
   const own = SESSION_IDS.issue(sessionOf('McpVerified'));
   const [first, last] = [own.at(0), own.at(-1)];
@@ -119,8 +116,7 @@ t.test('Mcp-Session-Id: the ended ones that are remembered are bounded, the olde
 t.test(
   'Mcp-Session-Id: carries whether its client asks people by an address, for its account alone',
   async (t) => {
-    const mcp = await startMcp();
-    t.teardown(() => mcp.close());
+    const mcp = closeAfter(t, await startMcp());
     const idWith = async (capabilities: unknown, token?: string, isBatch = false) => {
       const message = { jsonrpc: '2.0', id: 1, method: 'initialize', params: { capabilities } };
       const answer = await mcp.post(JSON.stringify(isBatch ? [message] : message), bearer(token));

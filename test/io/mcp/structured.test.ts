@@ -3,6 +3,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import fc from 'fast-check';
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { STRUCTURED_RESULT } from '../../../src/io/mcp/answer.ts';
 import { toolFaults } from '../../../src/io/mcp/tool.ts';
 import { runs } from '../../support/depth.ts';
@@ -44,8 +45,7 @@ t.test('structuredContent: is the object of the module, with long integers as st
   const { result: listed } = await mcp.rpc('tools/list', {}, TOKENS.McpVerified);
   const schemas = listed?.tools?.filter((tool) => 'outputSchema' in tool).map(({ name }) => name);
   t.strictSame(schemas, ['shop_item']);
-  const client = new Client({ name: 'test', version: '1.0.0' });
-  t.teardown(() => client.close());
+  const client = closeAfter(t, new Client({ name: 'test', version: '1.0.0' }));
   const headers = { Authorization: `Bearer ${TOKENS.McpVerified}` };
   await client.connect(
     new StreamableHTTPClientTransport(new URL(`${mcp.http.url}/mcp`), { requestInit: { headers } }),

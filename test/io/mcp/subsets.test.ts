@@ -1,5 +1,6 @@
 /** Subsets of the catalog: `?tools=` and profiles, for lists and for calls, never more than the caller may see. */
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { CALLER_CLASSES } from '../../../src/domain/access.ts';
 import { loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
@@ -19,8 +20,7 @@ const profiles = {
   },
   all: {},
 };
-const mcp = await startMcp({ configured: () => ({ tools: {}, resources: {}, profiles }) });
-t.teardown(() => mcp.close());
+const mcp = closeAfter(t, await startMcp({ configured: () => ({ tools: {}, resources: {}, profiles }) }));
 
 async function ask(path: string, method: string, params: object = {}, token: string = TOKENS.McpVerified) {
   const answer = await fetch(`${mcp.http.url}${path}`, {

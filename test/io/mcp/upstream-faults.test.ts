@@ -1,5 +1,6 @@
 /** Another MCP server that misbehaves: its own tools fail or are left out, and nothing else does. */
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { ANSWER_MAX_BYTES } from '../../../src/io/http-client/attempt.ts';
 import { TOOLS_MAX } from '../../../src/io/mcp/upstreams/definitions.ts';
 import { CONTROL_BYTES_MAX } from '../../../src/io/mcp/upstreams/guarded-fetch.ts';
@@ -193,8 +194,7 @@ t.test(
   'upstream faults: of too many tools the first are served, and pages without end are not followed',
   async (t) => {
     const many = Array.from({ length: TOOLS_MAX + 40 }, (_, index) => tool(`t${index}`));
-    const upstream = await startUpstream(many);
-    t.teardown(() => upstream.close());
+    const upstream = closeAfter(t, await startUpstream(many));
     upstream.pageSize = 20;
     const { mcp, servers, until, runTimers } = await startGateway(t, { other: configurationOf(upstream) });
     await until(() => servers.links[0]?.state === 'up');

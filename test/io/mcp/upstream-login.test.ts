@@ -1,6 +1,7 @@
 /** A call without credentials of its person, for clients that ask the person by an address: what they get, and how a call waits. */
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { CallToken, CallTokens } from '../../../src/io/mcp/credentials/credentials.ts';
 import { CAPABILITIES_KEY } from '../../../src/io/mcp/request-headers.ts';
@@ -25,8 +26,7 @@ const ACCEPTED = { inputResponses: { login: { action: 'accept' } } };
 
 /** `login`: of the person, as the account has it now. */
 async function start(t: Test) {
-  const upstream = await startUpstream([]);
-  t.teardown(() => upstream.close());
+  const upstream = closeAfter(t, await startUpstream([]));
   upstream.lists = { 'prompts/list': { prompts: [] } };
   upstream.respond = ({ id }, response) =>
     json(response, resultOf(id, '{"messages":[{"role":"user","content":{"type":"text","text":"hers"}}]}'));

@@ -1,6 +1,7 @@
 /** The gateway as a client of authorization servers: by its own document, by a registration, or as the configuration says. */
 import type http from 'node:http';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import type { McpServerLogin } from '../../../src/domain/config/mcp-servers.ts';
 import { clientDocument, gatewayClient } from '../../../src/io/mcp/credentials/client-document.ts';
 import {
@@ -22,8 +23,7 @@ const PLAIN = gatewayClient({ project: 'demo', baseUrl: 'http://gate.example' })
 const NOW_MS = 1_000_000;
 
 async function start(t: Test) {
-  const upstream = await startOAuthUpstream([]);
-  t.teardown(() => upstream.close());
+  const upstream = closeAfter(t, await startOAuthUpstream([]));
   /** Fields `Authorization` of token requests, and what answers the next ones in place of the server. */
   const authorizations: (string | undefined)[] = [];
   const answers: Record<string, (response: http.ServerResponse) => void> = {};

@@ -1,5 +1,6 @@
 /** Prompts, resources and templates of other MCP servers: lists and calls of /mcp, access, and what is left out. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { laterNames } from '../../../src/io/mcp/upstreams/offers.ts';
@@ -36,8 +37,7 @@ const OPEN = {
 } as const;
 
 async function start(t: Test, given: Partial<ReturnType<typeof configurationOf>> = OPEN) {
-  const upstream = await startUpstream([]);
-  t.teardown(() => upstream.close());
+  const upstream = closeAfter(t, await startUpstream([]));
   upstream.lists = LISTS;
   const gateway = await startGateway(t, { other: configurationOf(upstream, given) });
   await gateway.until(() => gateway.servers.links[0]?.state === 'up');
@@ -148,8 +148,7 @@ t.test('upstream offers: unknown ones, wrong arguments and errors of the server 
 });
 
 t.test('upstream offers: a list that fails leaves out its items alone', async (t) => {
-  const upstream = await startUpstream([{ name: 'a', inputSchema: { type: 'object' } }]);
-  t.teardown(() => upstream.close());
+  const upstream = closeAfter(t, await startUpstream([{ name: 'a', inputSchema: { type: 'object' } }]));
   upstream.lists = { ...LISTS, 'prompts/list': { prompts: 'none' } };
   const { mcp, servers, until } = await startGateway(t, { other: configurationOf(upstream, OPEN) });
   await until(() => servers.links[0]?.state === 'up');

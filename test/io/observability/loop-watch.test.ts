@@ -1,5 +1,6 @@
 /** The watchdog of the event loop: which stretch of a tick it names, and that requests are noted. */
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { defineRoute } from '../../../src/io/http/table/route.ts';
 import { type LongTick, LoopWatch } from '../../../src/io/observability/loop-watch.ts';
 import { startHttp } from '../../support/http.ts';
@@ -72,8 +73,7 @@ t.test('loop watch: the handler of a request counts for its route', async (t) =>
       return null;
     },
   });
-  const http = startHttp({ routes: [slow], pipeline: { loopWatch: watch } });
-  t.teardown(() => http.close());
+  const http = closeAfter(t, startHttp({ routes: [slow], pipeline: { loopWatch: watch } }));
   await fetch(`${http.url}/slow`);
   end();
   t.same(seen, [{ route: '/slow', tool: '', durationMs: 150 }]);

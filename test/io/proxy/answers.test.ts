@@ -1,5 +1,6 @@
 /** Answers of modules, byte for byte, and connections that end under a call: what the client of a proxied call gets. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { requestText, sendRaw } from '../../support/http.ts';
 import { BEARER, startProxy } from '../../support/module.ts';
 import { type RawModule, startRawModule } from '../../support/raw-module.ts';
@@ -7,8 +8,7 @@ import { type RawModule, startRawModule } from '../../support/raw-module.ts';
 const OK = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\nfine';
 
 async function gatewayOf(t: Test, module: RawModule) {
-  const proxy = await startProxy({ moduleUrl: module.url });
-  t.teardown(() => proxy.close());
+  const proxy = closeAfter(t, await startProxy({ moduleUrl: module.url }));
   const { port } = proxy.http;
   const headers = { Authorization: `Bearer ${BEARER}`, Origin: `http://localhost:${port}` };
   return (method: string, body?: string) =>

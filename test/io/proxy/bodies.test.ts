@@ -1,6 +1,7 @@
 /** Time-outs of proxied request bodies: a slow module does not fail a request, a slow client does. */
 import type http from 'node:http';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
 import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
 import type { HttpResponse } from '../../../src/io/http/listen/server.ts';
@@ -14,9 +15,7 @@ const TOKEN = { Authorization: `Bearer ${BEARER}` };
 const SLOW_MS = 13_000;
 
 async function proxyOf(t: Test, options: ProxyFixtureOptions) {
-  const proxy = await startProxy(options);
-  t.teardown(() => proxy.close());
-  return proxy;
+  return closeAfter(t, await startProxy(options));
 }
 
 // covers S48

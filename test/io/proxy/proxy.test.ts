@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { holdTimeouts } from '../../support/held-timers.ts';
 import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
@@ -29,9 +30,7 @@ interface Body {
 }
 
 async function proxyOf(t: Teardown, options: ProxyFixtureOptions = {}) {
-  const proxy = await startProxy(options);
-  t.teardown(() => proxy.close());
-  return proxy;
+  return closeAfter(t, await startProxy(options));
 }
 
 const errorOf = async (answer: Response) => {

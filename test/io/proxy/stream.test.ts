@@ -5,6 +5,7 @@ import net from 'node:net';
 import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { listenOnLoopback } from '../../../kit/http.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
@@ -22,9 +23,7 @@ const MIB = 1024 * 1024;
 const BETWEEN_BYTES_MAX = 96 * MIB;
 
 async function proxyOf(t: Test, serve: http.RequestListener, options: ProxyFixtureOptions = {}) {
-  const proxy = await startProxy({ ...options, serve });
-  t.teardown(() => proxy.close());
-  return proxy;
+  return closeAfter(t, await startProxy({ ...options, serve }));
 }
 
 const digest = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
@@ -384,8 +383,7 @@ t.test(
     const arrived = async (requests: number) => {
       while (asked < requests) await setImmediate();
     };
-    const connection = connectRaw(proxy.http.port);
-    t.teardown(() => connection.close());
+    const connection = closeAfter(t, connectRaw(proxy.http.port));
     // So much of a body is sent on before the rest is here.
     const first = 'x'.repeat(64 * 1024);
     const length = String(first.length + 5);

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
 import { WebSocket, WebSocketServer } from 'ws';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
 import { BASIC_BEARER, BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
 import {
@@ -213,8 +214,7 @@ t.test('WebSocket: a connection that breaks is cut on the other side', async (t)
 });
 
 t.test("WebSocket: the module's other answer reaches the client", async (t) => {
-  const proxy = await startProxy();
-  t.teardown(() => proxy.close());
+  const proxy = closeAfter(t, await startProxy());
   proxy.backend.on('upgrade', (_request, socket) => {
     const body = '{"error":{"code":2202,"message":"no"}}';
     socket.end(
@@ -491,8 +491,7 @@ t.test('WebSocket: each socket has a record of its attempt and one of its end, a
 });
 
 t.test('WebSocket: a module that is down is 502, then its breaker opens', async (t) => {
-  const proxy = await startProxy({ moduleUrl: 'http://127.0.0.1:1' });
-  t.teardown(() => proxy.close());
+  const proxy = closeAfter(t, await startProxy({ moduleUrl: 'http://127.0.0.1:1' }));
   const codes: unknown[] = [];
   for (let call = 0; call < 6; call += 1) codes.push((await refusalOf(connect(proxy))).code);
   t.same(codes, [1008, 1008, 1008, 1008, 1008, 1010]);
@@ -501,15 +500,13 @@ t.test('WebSocket: a module that is down is 502, then its breaker opens', async 
 });
 
 t.test('WebSocket: a module that does not answer is 504', async (t) => {
-  const proxy = await startProxy({ proxyTimeoutMs: 50 });
-  t.teardown(() => proxy.close());
+  const proxy = closeAfter(t, await startProxy({ proxyTimeoutMs: 50 }));
   proxy.backend.on('upgrade', (_request, socket) => socket.on('end', () => socket.destroy()).resume());
   t.same((await refusalOf(connect(proxy))).code, 1009);
 });
 
 t.test('WebSocket: answers that are none of a module count as failed', async (t) => {
-  const proxy = await startProxy();
-  t.teardown(() => proxy.close());
+  const proxy = closeAfter(t, await startProxy());
   const answers = [
     'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: no\r\n\r\n',
     'HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n',
@@ -620,8 +617,7 @@ t.test('WebSocket: a drain ends all sockets with 1012, and refuses new ones', as
 });
 
 t.test('WebSocket: a drain waits for a handshake under way, and ends its socket', async (t) => {
-  const proxy = await startProxy();
-  t.teardown(() => proxy.close());
+  const proxy = closeAfter(t, await startProxy());
   const server = new WebSocketServer({ noServer: true });
   const asked = new Promise<() => void>((resolve) =>
     proxy.backend.on('upgrade', (request, socket, head) =>

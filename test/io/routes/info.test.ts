@@ -1,5 +1,6 @@
 /** Routes that are open to all (info, get_info, health), and the right to see the settings. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import type { ActorSystem } from '../../../src/actors/runtime/actor.ts';
 import { featuresOf } from '../../../src/domain/features.ts';
 import { SCOPE_SETTINGS } from '../../../src/domain/limits/quotas.ts';
@@ -59,8 +60,7 @@ function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
       bounds: new SharedBounds(live),
     }),
   ];
-  const fixture = startHttp({ routes, settings: live, gate: GATE, site, actors: NAMES });
-  t.teardown(() => fixture.close());
+  const fixture = closeAfter(t, startHttp({ routes, settings: live, gate: GATE, site, actors: NAMES }));
   const get = async (path: string, headers = {}) => {
     const { status, body } = await sendRaw(fixture.port, requestText('GET', path, headers));
     return { status, json: JSON.parse(body) as Record<string, unknown> };

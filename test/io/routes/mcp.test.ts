@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { INSTRUCTIONS } from '../../../src/io/mcp/instructions.ts';
@@ -453,8 +454,7 @@ t.test(
 
 t.test('a full bound of the gateway: 503 with Retry-After and -32000 in one body', async (t) => {
   const bounds = new SharedBounds(new LiveSettings(), { requests: 2 });
-  const full = await startMcp({ pipeline: { bounds } });
-  t.teardown(() => full.close());
+  const full = closeAfter(t, await startMcp({ pipeline: { bounds } }));
   for (const address of ['192.0.2.1', '192.0.2.2']) bounds.of('requests').require(bounds.holders.of(address));
   const { status, headers, text } = await full.post(message('ping'));
   t.equal(status, 503);
@@ -465,8 +465,7 @@ t.test('a full bound of the gateway: 503 with Retry-After and -32000 in one body
 // covers S50
 t.test('a share of a bound used up: 429 with 1002, and another network is served', async (t) => {
   const bounds = new SharedBounds(new LiveSettings(), { requests: 4 });
-  const shared = await startMcp({ pipeline: { bounds } });
-  t.teardown(() => shared.close());
+  const shared = closeAfter(t, await startMcp({ pipeline: { bounds } }));
   const neighbour = bounds.of('requests').require(bounds.holders.of('192.0.2.1'), 2);
   t.equal((await shared.post(message('ping'))).status, 200);
   const own = bounds.of('requests').require(bounds.holders.of('127.0.0.1'), 2);

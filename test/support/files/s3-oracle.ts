@@ -2,6 +2,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { SignatureV4 } from '@smithy/signature-v4';
 import type { Test } from 'tap';
+import { stopAfter } from '../../../kit/close-after.ts';
 import { MemoryS3, type MemoryS3Options, type S3Request } from '../../../kit/storage/memory-s3.ts';
 import type { BucketConfiguration } from '../../../src/domain/config/file-servers.ts';
 
@@ -102,9 +103,7 @@ function dateOf(text: string): Date {
 
 /** A storage that refuses every request whose signature the oracle would not make. */
 export async function startS3(t: Test, options: MemoryS3Options = {}): Promise<MemoryS3> {
-  const storage = await MemoryS3.start({ signatureFault, ...options });
-  t.teardown(() => storage.stop());
-  return storage;
+  return stopAfter(t, await MemoryS3.start({ signatureFault, ...options }));
 }
 
 export function bucketAt(url: string, more: Partial<BucketConfiguration> = {}): BucketConfiguration {

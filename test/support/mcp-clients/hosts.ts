@@ -7,6 +7,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Test } from 'tap';
 import type { Person } from '../../../kit/agent.ts';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { agree, disconnect, endAccess, hostsOf } from '../../../kit/consent.ts';
 import { modulePath } from '../connect/peers.ts';
 
@@ -147,8 +148,7 @@ export async function connectedHost(
   const asking = clientOf(address, memory);
   await t.rejects(asking.connect(), UNAUTHORIZED);
   await asking.finish(await agree(url, person, memory.asked ?? ''));
-  const client = clientOf(address, memory);
-  t.teardown(() => client.close());
+  const client = closeAfter(t, clientOf(address, memory));
   await client.connect();
   return client;
 }

@@ -1,6 +1,7 @@
 /** /mcp of `startMcp` with tools of another MCP server, whose link and timers the test drives. */
 import { setImmediate } from 'node:timers/promises';
 import type { Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { mcpServer } from '../../../src/actors/admin/mcp-server.ts';
 import { DEFAULT_TOOL_ACCESS, type McpServerConfiguration } from '../../../src/domain/config/mcp-servers.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
@@ -137,8 +138,7 @@ export async function startWithUpstream(
   given: Partial<McpServerConfiguration> = {},
   options: McpFixtureOptions = {},
 ) {
-  const upstream = await startUpstream(tools);
-  t.teardown(() => upstream.close());
+  const upstream = closeAfter(t, await startUpstream(tools));
   const gateway = await startGateway(t, { other: configurationOf(upstream, given) }, options);
   await gateway.until(() => gateway.lines.length > 0 && gateway.timers.length > 0);
   return { upstream, ...gateway };

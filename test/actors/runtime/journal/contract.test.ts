@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import { MemoryJournal } from '../../../../kit/journal/memory.ts';
 import { MemoryLog } from '../../../../kit/journal/memory-log.ts';
 import { copyJournal } from '../../../../src/actors/runtime/journal/backup.ts';
@@ -84,15 +85,12 @@ async function replicated(t: Test, store: Journal): Promise<Journal> {
 const JOURNALS: Record<string, (t: Test) => Promise<Journal>> = {
   memory: async () => new MemoryJournal({ immediate: (run) => setImmediate(run), auditRowsMax: () => 5 }),
   lmdb: async (t) => {
-    const journal = await onDisk(t);
-    t.teardown(() => journal.close());
-    return journal;
+    return closeAfter(t, await onDisk(t));
   },
   'replica in memory': (t) =>
     replicated(t, new MemoryJournal({ immediate: (run) => setImmediate(run), auditRowsMax: () => 5 })),
   'replica on disk': async (t) => {
-    const store = await onDisk(t);
-    t.teardown(() => store.close());
+    const store = closeAfter(t, await onDisk(t));
     return replicated(t, store);
   },
 };

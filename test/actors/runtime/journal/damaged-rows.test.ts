@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open } from 'lmdb';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import { openEventLog } from '../../../../src/actors/events/log.ts';
 import type { Damage } from '../../../../src/actors/runtime/journal/damage-report.ts';
 import { type DiskJournal, openJournal } from '../../../../src/actors/runtime/journal/lmdb.ts';
@@ -379,7 +380,6 @@ t.test('journal: an earlier version reads the layout of this one, and refuses it
   const directory = scratch(t);
   const { journal } = await openIn(directory);
   await journal.close();
-  const root = open({ path: directory, noSubdir: false, maxDbs: 32 });
-  t.teardown(() => root.close());
+  const root = closeAfter(t, open({ path: directory, noSubdir: false, maxDbs: 32 }));
   t.equal(root.openDB('meta', {}).get('schema'), 2);
 });

@@ -1,5 +1,6 @@
 /** Answers that waited for another actor, on nodes of a cluster. */
 import t from 'tap';
+import { stopAfter } from '../../../../kit/close-after.ts';
 import { defineActor, Later } from '../../../../src/actors/runtime/actor.ts';
 import { messageTo, type Protocol, receiver } from '../../../../src/actors/runtime/protocol.ts';
 import { TestCluster } from '../../../support/actors/cluster.ts';
@@ -37,8 +38,7 @@ const asker = defineActor<number, AskerProtocol, 'worked'>({
 });
 
 t.test('an answer that waited for another actor leaves when every node has applied it', async (t) => {
-  const cluster = new TestCluster([asker]);
-  t.teardown(() => cluster.stop());
+  const cluster = stopAfter(t, new TestCluster([asker]));
   const a = await cluster.add('a');
   const b = await cluster.add('b');
   const c = await cluster.add('c');

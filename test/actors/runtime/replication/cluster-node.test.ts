@@ -1,5 +1,6 @@
 /** Actor systems on nodes of a cluster: verdicts, followers, gates, mail, timers and what a node no longer owns. */
 import t, { type Test } from 'tap';
+import { stopAfter } from '../../../../kit/close-after.ts';
 import { MemoryJournal } from '../../../../kit/journal/memory.ts';
 import { defineActor } from '../../../../src/actors/runtime/actor.ts';
 import { NotOwner } from '../../../../src/actors/runtime/not-owner.ts';
@@ -98,8 +99,7 @@ interface TwoNodes {
 /** Two nodes of which none may end. */
 function withTwoNodes(name: string, run: (t: Test, nodes: TwoNodes) => Promise<void>): void {
   t.test(`cluster: ${name}`, async (t) => {
-    const cluster = new TestCluster([note]);
-    t.teardown(() => cluster.stop());
+    const cluster = stopAfter(t, new TestCluster([note]));
     const [a, b] = [await cluster.add('a'), await cluster.add('b')];
     await run(t, { cluster, a, b, idA: cluster.idOf(a, note), idB: cluster.idOf(b, note) });
     const fatal = cluster.members.flatMap(({ fatal }) => fatal);

@@ -1,5 +1,6 @@
 /** Digests of what nodes have applied: what they cover, which are kept, and what a difference between nodes means. */
 import t from 'tap';
+import { stopAfter } from '../../../../kit/close-after.ts';
 import { MemoryJournal } from '../../../../kit/journal/memory.ts';
 import { defineActor } from '../../../../src/actors/runtime/actor.ts';
 import { SAMPLE_ROWS, SAMPLES_MAX } from '../../../../src/actors/runtime/journal/replica-rows.ts';
@@ -180,8 +181,7 @@ const holder = defineActor<number, NameProtocol, 'taken'>({
 
 /** Nodes of which the last one sees no conflict of names, and one such conflict. */
 async function divergedCluster(names: readonly string[]) {
-  const cluster = new TestCluster([holder]);
-  t.teardown(() => cluster.stop());
+  const cluster = stopAfter(t, new TestCluster([holder]));
   const members: TestMember[] = [];
   for (const [index, name] of names.entries()) {
     const isStrange = index === names.length - 1;

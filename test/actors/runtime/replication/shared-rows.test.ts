@@ -1,6 +1,7 @@
 /** Rows of a cluster that are of no actor: who writes them, and what happens when two nodes do at once. */
 import { randomBytes } from 'node:crypto';
 import t, { type Test } from 'tap';
+import { stopAfter } from '../../../../kit/close-after.ts';
 import type { Operation } from '../../../../src/actors/runtime/journal/port.ts';
 import { homeOf } from '../../../../src/domain/partitions.ts';
 import { openApiKeyCipher } from '../../../../src/io/apps/api-keys.ts';
@@ -12,8 +13,7 @@ function withTwoNodes(
   test: (t: Test, cluster: TestCluster, nodes: readonly [TestMember, TestMember]) => Promise<void>,
 ): void {
   t.test(`shared rows: ${name}`, async (t) => {
-    const cluster = new TestCluster([]);
-    t.teardown(() => cluster.stop());
+    const cluster = stopAfter(t, new TestCluster([]));
     const nodes = [await cluster.add('a'), await cluster.add('b')] as const;
     await test(t, cluster, nodes);
     t.same(

@@ -5,6 +5,7 @@
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import { FileCalls } from '../../../../src/io/files/storage/file-calls.ts';
 import { FolderProof } from '../../../../src/io/files/storage/folder-proof.ts';
 import { MarkerFolder, type Markers } from '../../../../src/io/files/storage/marker-folder.ts';
@@ -267,8 +268,7 @@ t.test(
   'markers: each is a file of the node below the id of the log, and trimming leaves the others',
   async (t) => {
     const root = temporaryFolder(t);
-    const calls = new FileCalls();
-    t.teardown(() => calls.close());
+    const calls = closeAfter(t, new FileCalls());
     const [own, other] = [new MarkerFolder(root, 'log-1', calls), new MarkerFolder(root, 'log-2', calls)];
     t.equal(await own.has(2, 'aa'), false, 'there is no folder yet');
     for (const value of ['aa', 'bb', 'cc']) await own.write(2, value);

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import { MemoryStorageServer } from '../../../../kit/storage/memory-server.ts';
 import { callOnLease } from '../../../../src/io/files/storage/file-tasks.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
@@ -38,8 +39,7 @@ async function start(t: Test, kind: 'local' | 'remote' = 'local'): Promise<Start
   await before.create(KEY);
   await writePart(before, KEY, BYTES);
   await before.close();
-  const storage = make(ticked.calls);
-  t.teardown(() => storage.close());
+  const storage = closeAfter(t, make(ticked.calls));
   return { ...ticked, storage, names: () => readdirSync(join(root, KEY.owner)).sort() };
 }
 

@@ -2,6 +2,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
 import { CHUNK_BYTES } from '../../../../src/domain/files/files.ts';
 import { runOnLease } from '../../../../src/io/files/storage/file-tasks.ts';
@@ -74,8 +75,7 @@ t.test(
 function startSlow(t: Test, ...slow: readonly TaskName[]) {
   const workers = new SlowWorkers(...slow);
   const root = temporaryFolder(t);
-  const storage = new LocalStorage({ root, workers, onFault: (message) => t.fail(message) });
-  t.teardown(() => storage.close());
+  const storage = closeAfter(t, new LocalStorage({ root, workers, onFault: (message) => t.fail(message) }));
   return { storage, workers, names: () => readdirSync(join(root, KEY.owner)) };
 }
 

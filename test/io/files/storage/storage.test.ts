@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import { MemoryStorageServer } from '../../../../kit/storage/memory-server.ts';
 import type {
   BucketConfiguration,
@@ -669,8 +670,7 @@ t.test(
       asked += 1;
       return 64 * MiB + 100;
     };
-    const calls = new FileCalls();
-    t.teardown(() => calls.close());
+    const calls = closeAfter(t, new FileCalls());
     const space = new FreeSpace('folder', calls, new StorageFaults(() => undefined), probe, () => nowMs);
     await space.reserve('a', 40);
     nowMs = 99;

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import CRC32 from 'crc-32';
 import fc from 'fast-check';
 import t from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
 import { packChunkEntry } from '../../../../src/domain/files/chunk-entry.ts';
 import { chunkEntry } from '../../../../src/domain/files/chunk-table.ts';
@@ -28,8 +29,7 @@ function optionsOf(body: FakeBody, lease: PartLease, more: Partial<ReceiveOption
 }
 
 t.test('receiver: a body is in the part with its checksums, through real threads', async (t) => {
-  const pool = createWorkerPool({ threads: 2, queueMax: 100 });
-  t.teardown(() => pool.close());
+  const pool = closeAfter(t, createWorkerPool({ threads: 2, queueMax: 100 }));
   const receiver = new BodyReceiver(pool, { folder: tmpdir() });
   const lease = await newLease(t);
   const bytes = randomBytes(5 * MiB + 12_345);

@@ -1,5 +1,6 @@
 /** Host check, CORS and the rules against foreign pages (docs/SECURITY.md), over real sockets. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import { object, text } from '../../../../src/domain/schema.ts';
 import { type AnyRoute, defineRoute } from '../../../../src/io/http/table/route.ts';
 import { ALICE_ALONE, type HttpFixture, requestText, sendRaw, startHttp } from '../../../support/http.ts';
@@ -43,9 +44,7 @@ const ROUTES: AnyRoute[] = [
 ];
 
 function start(t: Test, site: Parameters<typeof startHttp>[0]['site'] = {}): HttpFixture {
-  const fixture = startHttp({ routes: ROUTES, gate: ALICE_ALONE, site });
-  t.teardown(() => fixture.close());
-  return fixture;
+  return closeAfter(t, startHttp({ routes: ROUTES, gate: ALICE_ALONE, site }));
 }
 
 // covers R83 S16

@@ -1,6 +1,7 @@
 /** PROXY protocol (version 2): which peers may send it, and that no client can add a header to its proxy's. */
 import net from 'node:net';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import { NO_LIMITS } from '../../../../kit/launch.ts';
 import { object, text } from '../../../../src/domain/schema.ts';
 import { StreamReply } from '../../../../src/io/http/exchange/stream.ts';
@@ -50,9 +51,7 @@ function start(
       handle: () => 1,
     }),
   ];
-  const fixture = startHttp({ routes, pipeline, settings });
-  t.teardown(() => fixture.close());
-  return fixture;
+  return closeAfter(t, startHttp({ routes, pipeline, settings }));
 }
 
 /** Command PROXY, TCP over IPv4, from `address` to 127.0.0.1:8192. */

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import { pickPort } from '../../../../kit/free-port.ts';
 import { boundReceiveBuffer } from '../../../../src/io/http/listen/receive-buffer.ts';
 import { createServer, type RequestHandler, type Server } from '../../../../src/io/http/listen/server.ts';
@@ -12,8 +13,7 @@ const READ_BYTES = 512 * 1024;
 
 async function startServer(t: Test, handler: RequestHandler): Promise<Server> {
   const port = await pickPort();
-  const server = createServer({ host: '127.0.0.1', port, connectionsMax: () => 10 });
-  t.teardown(() => server.close());
+  const server = closeAfter(t, createServer({ host: '127.0.0.1', port, connectionsMax: () => 10 }));
   server.serve(handler);
   return server;
 }

@@ -1,6 +1,7 @@
 /** The OpenAPI document: the result of one definition, and that every route is described and served. */
 import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
+import { closeAfter } from '../../../../kit/close-after.ts';
 import {
   boolean,
   compileJsonSchema,
@@ -361,8 +362,7 @@ t.test(
 
 // covers R2
 t.test('openapi: the gateway serves its own description', async (t) => {
-  const fixture = startHttp({ routes: TABLE });
-  t.teardown(() => fixture.close());
+  const fixture = closeAfter(t, startHttp({ routes: TABLE }));
   const answer = await sendRaw(fixture.port, requestText('GET', '/docs/openapi.json'));
   t.equal(answer.status, 200);
   t.equal(answer.headers['content-type'], 'application/json');
