@@ -1,4 +1,4 @@
-/** What a test starts ends with it. */
+/** Servers, clients and fixtures of one test end with it. */
 
 interface Teardown {
   teardown(end: () => unknown): unknown;
