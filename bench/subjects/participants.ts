@@ -6,6 +6,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runSync } from '../../kit/run-sync.ts';
+import { httpLibrary } from '../../src/io/http/listen/library.ts';
 
 export interface ParticipantRow {
   readonly name: string;
@@ -39,14 +40,14 @@ export const PARTICIPANTS = {
   'empty-uws': {
     name: 'empty uWS handler',
     kind: 'floor',
-    version: () => packageVersion('uWebSockets.js'),
+    version: () => httpLibrary().version,
     settings: 'one thread; a handler that answers a constant of 15 bytes',
     install: OURS,
   },
   'equal-work': {
     name: 'uWS handler, equal work',
     kind: 'floor',
-    version: () => packageVersion('uWebSockets.js'),
+    version: () => httpLibrary().version,
     settings:
       'one thread; the same bytes and header fields, SHA-256 of the token, a request id, a log line; no session, no limits',
     install: OURS,
@@ -54,14 +55,14 @@ export const PARTICIPANTS = {
   'bare-chunks': {
     name: 'bare uWS handler, chunks alone',
     kind: 'floor',
-    version: () => packageVersion('uWebSockets.js'),
+    version: () => httpLibrary().version,
     settings: 'one thread and one worker that hashes and writes; no session, no journal, nothing synced',
     install: OURS,
   },
   'bare-proxy': {
     name: 'bare uWS + undici proxy',
     kind: 'floor',
-    version: () => versionsOf('uWebSockets.js', 'undici'),
+    version: () => versionsOf('undici')?.replace(/^/, `uWebSockets.js ${httpLibrary().version}, `),
     settings: 'one thread; 128 connections to the backend, no pipelining; no authentication, limits or audit',
     install: OURS,
   },
