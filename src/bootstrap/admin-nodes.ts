@@ -56,6 +56,8 @@ interface AdminNodeDeps extends ReloadDeps {
   readonly setupLinks: SetupLinks;
   readonly modules: Pick<ModuleClient, 'counters' | 'origins'>;
   readonly sandbox: SupervisedSandbox | undefined;
+  /** The times since when the keys of modules are known, Unix milliseconds by name. */
+  readonly keySince: ReadonlyMap<string, number>;
   readonly webhooks: Pick<WebhookDelivery, 'troubled'>;
   readonly files: { readonly storage: Pick<FileStorage, 'freeBytes'> };
 }
@@ -87,7 +89,7 @@ export function openAdminNodes(deps: AdminNodeDeps): {
 } {
   const { cluster, actors, dashboard, history, setupLinks, served } = deps;
   const { administration } = actors;
-  const knownModules = knownModulesOf(deps.configuration, deps.sandbox);
+  const knownModules = knownModulesOf(deps.configuration, deps.sandbox, deps.keySince);
   const reload = createReload(deps);
   const work = createNodeWork({
     administration,

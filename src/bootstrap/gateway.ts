@@ -20,6 +20,7 @@ import { MARKER_WAIT_MS } from '../io/files/storage/folder-proof.ts';
 import { httpLibrary } from '../io/http/listen/library.ts';
 import type { Pipeline } from '../io/http/pipeline.ts';
 import { createModuleClient } from '../io/modules/client.ts';
+import { openKeyAges } from '../io/modules/key-ages.ts';
 import type { Log } from '../io/observability/log.ts';
 import { LoopDelay } from '../io/observability/loop-delay.ts';
 import { residentMemory } from '../io/observability/machine.ts';
@@ -43,7 +44,7 @@ import { checkJournal, checkPages } from './journal.ts';
 import { dropReceipt } from './journal-copy.ts';
 import { reserveListeners } from './listeners.ts';
 import { observeRequests } from './metrics.ts';
-import { moduleAddresses, moduleRules, startSandbox } from './modules.ts';
+import { eventModulesOf, moduleAddresses, moduleRules, startSandbox } from './modules.ts';
 import type { AssemblyOptions } from './options.ts';
 import { openPorts } from './ports.ts';
 import { openCatalog } from './served-catalog.ts';
@@ -137,7 +138,9 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const events = startEventDelivery(deliveryDeps);
   delivery = startWebhooks({ ...deliveryDeps, features });
   followOwners(cluster, events, delivery, log);
-  const panel = { ...deliveryDeps, ...staff, ...shown, files, webhooks: delivery };
+  const keyed = eventModulesOf(configuration, sandbox);
+  const keySince = await openKeyAges(actors.administration, cipher, keyed, Date.now());
+  const panel = { ...deliveryDeps, ...staff, ...shown, files, webhooks: delivery, keySince };
   const deps: HttpDeps = {
     ...{ configuration, cluster, options, settings, actors, cipher, workers, modules, files, fileCodes },
     ...{ events, accountEvents, webhooks: delivery, connect, site, features, credentials },

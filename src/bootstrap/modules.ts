@@ -65,10 +65,11 @@ export function moduleAddresses(
 export function knownModulesOf(
   configuration: Configuration,
   sandbox: SupervisedSandbox | undefined,
+  keySince: ReadonlyMap<string, number>,
 ): KnownModule[] {
-  return eventModulesOf(configuration, sandbox).map(({ name, url, key, poll }) => ({
+  return eventModulesOf(configuration, sandbox).map(({ name, url, poll }) => ({
     ...{ name, url },
-    hasKey: key !== undefined,
+    keySinceMs: keySince.get(name),
     polled: poll,
   }));
 }

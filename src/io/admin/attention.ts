@@ -2,7 +2,9 @@
  * THE table of what needs a person, the worst first: each row finds its cases in the facts, and says on which page of the
  * panel they are handled.
  */
+import { DAY_MS } from '../../domain/time.ts';
 import { BREAKER_OPEN_MS } from '../http-client/breaker.ts';
+import { isKeyOld, type KnownModule } from './modules.ts';
 import type { NodeTroubles } from './node-work.ts';
 
 /** Cases that one row shows. */
@@ -27,6 +29,7 @@ export interface AttentionFacts {
   readonly keysOfOnlyAdmin: { readonly userId: string; readonly keys: number } | undefined;
   readonly toolsWaiting: number;
   readonly appsWaiting: number;
+  readonly moduleKeys: readonly Pick<KnownModule, 'name' | 'keySinceMs'>[];
   readonly nowMs: number;
 }
 
@@ -190,6 +193,23 @@ export const ATTENTION_ROWS: readonly AttentionRow[] = [
               query: `userId=${only.userId}`,
             },
           ],
+  },
+  {
+    kind: 'moduleKey',
+    level: 'warn',
+    page: 'Modules',
+    link: 'Modules',
+    find: ({ moduleKeys, nowMs }) =>
+      moduleKeys.flatMap(({ name, keySinceMs = nowMs }) =>
+        isKeyOld(keySinceMs, nowMs)
+          ? [
+              {
+                title: `The key of module ${name} is old`,
+                detail: `It is the same for ${Math.floor((nowMs - keySinceMs) / DAY_MS)} days. Give the module and the gateway another one.`,
+              },
+            ]
+          : [],
+      ),
   },
   {
     kind: 'toolsWaiting',

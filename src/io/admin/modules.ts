@@ -1,5 +1,6 @@
 /** The modules as the panel shows them: what this node knows of each, and the use of all nodes by module. */
 import type { EventLog } from '../../domain/events/events.ts';
+import { DAY_MS } from '../../domain/time.ts';
 import type { ModuleClient } from '../modules/client.ts';
 import { mergeUsed, type UsedName } from './history/merge.ts';
 import type { Used } from './history/usage.ts';
@@ -7,12 +8,17 @@ import type { Used } from './history/usage.ts';
 /** The newest events that are looked at for the last one of each module. */
 const EVENTS_LOOKED_AT = 1_000;
 
+/** Age of a key of a module from which it is time for another one. */
+const KEY_OLD_MS = 365 * DAY_MS;
+
+export const isKeyOld = (sinceMs: number, nowMs: number) => nowMs - sinceMs >= KEY_OLD_MS;
+
 /** A module of the configuration or of the sandbox. */
 export interface KnownModule {
   readonly name: string;
   readonly url: string;
-  /** It may push events. */
-  readonly hasKey: boolean;
+  /** Unix milliseconds since when its key is known; undefined without a key, with which it may push events. */
+  readonly keySinceMs: number | undefined;
   /** Its events are polled. */
   readonly polled: boolean;
 }

@@ -50,8 +50,15 @@ const COLUMNS = [
   {
     title: 'Events',
     cell: ({ hasKey, polled }) =>
-      [polled && 'polled', hasKey && 'pushed with a key'].filter(Boolean).join(', ') ||
-      html`<span class="soft">no key</span>`,
+      [polled && 'polled', hasKey && 'pushed'].filter(Boolean).join(', ') ||
+      html`<span class="soft">none</span>`,
+  },
+  {
+    title: 'Key since',
+    cell: ({ keySinceUtc, keyIsOld }) =>
+      keySinceUtc === null
+        ? html`<span class="soft">no key</span>`
+        : html`<${Time} of=${keySinceUtc} />${keyIsOld && html` <span class="tag warn">old</span>`}`,
   },
 ];
 

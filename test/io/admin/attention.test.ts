@@ -1,5 +1,6 @@
 /** Rows that need a person: every row of the table finds its case, and a healthy gateway has none. */
 import t from 'tap';
+import { DAY_MS } from '../../../src/domain/time.ts';
 import { ATTENTION_ROWS, type AttentionFacts, attentionOf } from '../../../src/io/admin/attention.ts';
 import { noTroubles } from '../../support/panel/history.ts';
 
@@ -15,6 +16,10 @@ const healthy: AttentionFacts = {
   keysOfOnlyAdmin: { userId: '77', keys: 2 },
   toolsWaiting: 0,
   appsWaiting: 0,
+  moduleKeys: [
+    { name: 'wallet', keySinceMs: NOW_MS - 364 * DAY_MS },
+    { name: 'chat', keySinceMs: undefined },
+  ],
   nowMs: NOW_MS,
 };
 
@@ -53,6 +58,7 @@ t.test('attention: every row finds its case, the bad ones first, each with its p
     keysOfOnlyAdmin: { userId: '77', keys: 1 },
     toolsWaiting: 3,
     appsWaiting: 1,
+    moduleKeys: [{ name: 'wallet', keySinceMs: NOW_MS - 400 * DAY_MS }],
   });
   t.same(
     new Set(found.map(({ kind }) => kind)),
@@ -71,6 +77,7 @@ t.test('attention: every row finds its case, the bad ones first, each with its p
     '2 dead letters',
     'Node b has not renewed its lease',
     'Node d is behind',
+    'The key of module wallet is old',
     '3 tools of other servers wait for an approval',
     '1 application waits for an approval',
   ])

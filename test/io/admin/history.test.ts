@@ -191,7 +191,7 @@ t.test(
     t.match([...used.values()], [{ name: 'wallet', calls: 2, errors: 1 }]);
     t.ok((used.get('wallet')?.p99 ?? 0) > 50);
     const known = ['wallet', 'chat'].map((name, at) => ({
-      ...{ name, hasKey: true, polled: false },
+      ...{ name, keySinceMs: 1, polled: false },
       url: `http://127.0.0.1:${9001 + at}/base`,
     }));
     const client = {

@@ -6,6 +6,7 @@ import { HOSTS_APP_ID } from '../../../domain/apps.ts';
 import { array, named, object, oneOf, text } from '../../../domain/schema.ts';
 import { ATTENTION_ROWS, type AttentionFacts, attentionOf } from '../../admin/attention.ts';
 import { viewsOf } from '../../admin/mcp-servers.ts';
+import type { KnownModule } from '../../admin/modules.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import type { LiveStaff } from '../../admin/staff.ts';
 import { viewApp } from '../../apps/apps.ts';
@@ -23,6 +24,7 @@ interface AttentionDeps {
   readonly administration: Administration;
   readonly apps: AdminAppDeps;
   readonly mcpServers: UpstreamAdministration;
+  readonly known: readonly KnownModule[];
 }
 
 const item = named(
@@ -44,7 +46,7 @@ export function createAdminAttentionRoute(deps: AttentionDeps): AnyRoute {
     summary: 'What needs a person, the worst first, with the page that handles it',
     docs: {
       description:
-        'Failing webhooks, open breakers, dead letters, storage, lag, a single admin with a single key, decisions that wait. In a cluster of all nodes; `missing` names those that did not answer.',
+        'Failing webhooks, open breakers, dead letters, storage, lag, a single admin with a single key, old keys of modules, decisions that wait. In a cluster of all nodes; `missing` names those that did not answer.',
     },
     group: 'admin',
     auth: 'admin',
@@ -58,7 +60,7 @@ export function createAdminAttentionRoute(deps: AttentionDeps): AnyRoute {
 }
 
 async function factsOf(
-  { nodes, staff, administration, apps, mcpServers }: AttentionDeps,
+  { nodes, staff, administration, apps, mcpServers, known }: AttentionDeps,
   actors: ActorSystem,
   nowMs: number,
 ): Promise<{ readonly facts: AttentionFacts; readonly missing: readonly string[] }> {
@@ -82,6 +84,7 @@ async function factsOf(
       hidden.filter(({ state }) => state !== 'hidden'),
     ).length,
     appsWaiting: waiting.rows.filter(({ id, disabled }) => !disabled && id !== HOSTS_APP_ID).length,
+    moduleKeys: known,
     nowMs,
   };
   return { facts, missing: troubles.missing };

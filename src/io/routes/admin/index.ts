@@ -52,6 +52,7 @@ export function createAdminRoutes(deps: AdminDeps): AnyRoute[] {
       ...deps.operations,
       apps: deps.apps,
       mcpServers: deps.mcpServers,
+      known: deps.knownModules,
     }),
     createAdminModulesRoute({ ...deps.operations, catalog: deps.catalog.catalog, known: deps.knownModules }),
     ...createAdminToolRoutes({ ...deps.operations, catalog: deps.catalog.catalog }),

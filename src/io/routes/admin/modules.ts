@@ -12,7 +12,7 @@ import {
 } from '../../../domain/schema.ts';
 import { toIso } from '../../../domain/time.ts';
 import { ALL_NODES } from '../../admin/dashboard.ts';
-import { type KnownModule, lastEvents, usedByModule } from '../../admin/modules.ts';
+import { isKeyOld, type KnownModule, lastEvents, usedByModule } from '../../admin/modules.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
 import type { Catalog } from '../../mcp/catalog.ts';
@@ -31,6 +31,10 @@ const module = named(
     name: text({ examples: ['wallet'] }),
     url: text({ examples: ['http://127.0.0.1:9001'] }),
     hasKey: boolean(),
+    /** The first start with its present key; null without one. */
+    keySinceUtc: nullable(utcText()),
+    /** It is time for another one. */
+    keyIsOld: boolean(),
     polled: boolean(),
     tools: integer(),
     calls: integer(),
@@ -60,7 +64,7 @@ export function createAdminModulesRoute({ nodes, catalog, known, eventLog }: Mod
     auth: 'admin',
     limits: [],
     result: object({ modules: array(module), missing: missingNodes }),
-    async handle() {
+    async handle({ nowMs }) {
       const [history, states] = await Promise.all([nodes.history('24h', ALL_NODES), nodes.modules()]);
       const { tools } = catalog.current;
       const moduleOfTool = (name: string) => tools.get(name)?.endpoint?.module ?? null;
@@ -70,13 +74,16 @@ export function createAdminModulesRoute({ nodes, catalog, known, eventLog }: Mod
       );
       const last = lastEvents(eventLog);
       const own = [...tools.keys()].map(moduleOfTool);
-      const rows = known.map(({ name, url, hasKey, polled }) => {
+      const rows = known.map(({ name, url, keySinceMs, polled }) => {
         const here = states.answers.flatMap(({ value }) => value.filter((each) => each.name === name));
         const sum = (of: 'connections' | 'pending') => here.reduce((total, each) => total + each[of], 0);
         const { calls = 0, errors = 0, p50 = null, p99 = null } = used.get(name) ?? {};
         const lastMs = last.get(name);
         return {
-          ...{ name, url, hasKey, polled, calls, errors, p50, p99 },
+          ...{ name, url, polled, calls, errors, p50, p99 },
+          hasKey: keySinceMs !== undefined,
+          keySinceUtc: keySinceMs === undefined ? null : toIso(keySinceMs),
+          keyIsOld: keySinceMs !== undefined && isKeyOld(keySinceMs, nowMs),
           tools: own.filter((each) => each === name).length,
           connections: sum('connections'),
           pending: sum('pending'),
