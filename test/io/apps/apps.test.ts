@@ -82,14 +82,6 @@ t.test('apps: a new application has the documented shape and shows its API key o
   t.same(appOf(t, await upsert({})), rest, 'an update shows no key');
 });
 
-t.test('apps: without a session every route is 401', async (t) => {
-  const { get, post } = await start(t);
-  for (const path of ['list', 'access', 'info?id=1'])
-    refused(t, await get(`/auth/v1/app/${path}`), 401, /Session not found/, path);
-  for (const path of ['upsert_usr_app', 'remove', 'rotate_key', 'grant_access', 'revoke_access'])
-    refused(t, await post(`/auth/v1/app/${path}`, { id: '1', appId: '1' }), 401, /Session not found/, path);
-});
-
 // covers R14
 t.test('apps: every route takes appId, and its former name id', async (t) => {
   const { upsert, send, get, owner } = await start(t);
