@@ -31,7 +31,7 @@ import {
   evolveUpload,
   finishedBy,
   isReplaced,
-  missingChunks,
+  isWhole,
   type Upload,
   type UploadEvent,
   type UploadState,
@@ -92,7 +92,7 @@ export function storeChunk(
   if (isReplaced(active, command)) return storeLate(state, active, command, turn);
   if (stored === null) return storeNew(state, active, command, turn);
   // Found whole by a restart: its last chunk was written, the answer and the completion were not.
-  if (active.phase === 'open' && missingChunks(active).length === 0)
+  if (active.phase === 'open' && isWhole(active))
     return storeNew(state, active, command, turn);
   if (active.phase !== 'completing' || active.lastChunk !== chunkNumber)
     return { reply: noFileYet(chunkNumber), ...unawaited(turn) };
@@ -161,10 +161,10 @@ function storeNew(
   turn: Turn,
 ): Outcome<UploadEvent, StoredChunk> {
   const event: UploadEvent = { type: 'chunkStored', chunkNumber, crc32, utcMs: turn.nowMs };
-  const { current } = evolveUpload(state, event);
-  if (current === null || missingChunks(current).length > 0)
+  if (!isWhole(active, chunkNumber))
     return { events: [event], reply: noFileYet(chunkNumber), ...unawaited(turn) };
-  if (wholeCrc32(current) !== active.uploadId) {
+  const { current } = evolveUpload(state, event);
+  if (current === null || wholeCrc32(current) !== active.uploadId) {
     const ended = endUpload(state, active, 'ChecksumError', turn.commandId);
     return { ...ended, events: [event, ...(ended.events ?? [])] };
   }

@@ -238,6 +238,11 @@ export function finishedBy(
   return { fileId: found.fileId, leaving: false };
 }
 
+/** Is every chunk stored, once `added` is? */
+export function isWhole({ chunks }: Upload, added?: number): boolean {
+  return chunks.every((crc32, at) => crc32 !== null || at === added);
+}
+
 /** Numbers of the chunks that are missing, in order. */
 export function missingChunks({ chunks }: Upload): number[] {
   return chunks.flatMap((crc32, at) => (crc32 === null ? [at] : []));
