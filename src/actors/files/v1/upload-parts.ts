@@ -92,8 +92,7 @@ export function storeChunk(
   if (isReplaced(active, command)) return storeLate(state, active, command, turn);
   if (stored === null) return storeNew(state, active, command, turn);
   // Found whole by a restart: its last chunk was written, the answer and the completion were not.
-  if (active.phase === 'open' && isWhole(active))
-    return storeNew(state, active, command, turn);
+  if (active.phase === 'open' && isWhole(active)) return storeNew(state, active, command, turn);
   if (active.phase !== 'completing' || active.lastChunk !== chunkNumber)
     return { reply: noFileYet(chunkNumber), ...unawaited(turn) };
   return waitForEnd(state, turn);
