@@ -1,5 +1,5 @@
 /** The refusals of every route, derived from its row of the table: none of them reaches a handler. */
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
 import type { AnyRoute } from '../../../src/io/http/table/route.ts';
@@ -73,9 +73,9 @@ async function refusalOf(port: number, route: AnyRoute, { method = route.method,
   return [answer.status, error?.code];
 }
 
-// covers R83
-for (const [name, row] of Object.entries(ROWS))
-  t.test(`every route: ${name}`, async (t: Test) => {
+for (const [name, row] of Object.entries(ROWS)) {
+  // covers R83
+  t.test(`every route: ${name}`, async (t) => {
     const { port, bugs } = closeAfter(
       t,
       startHttp({ routes: table, gate: ALICE_ALONE, settings: NO_LIMITS }),
@@ -90,3 +90,4 @@ for (const [name, row] of Object.entries(ROWS))
     t.ok(routes.length > 3, `${routes.length} routes`);
     t.same(bugs, [], 'no handler was called');
   });
+}
