@@ -12,6 +12,15 @@ const ENTRY = fileURLToPath(new URL('../src/main.cjs', import.meta.url));
 export const TIED = ['--require', fileURLToPath(new URL('./tied.cjs', import.meta.url))] as const;
 /** Names a module that programs load before their own: it observes them (test/evidence). */
 export const PRELOAD_VARIABLE = 'GATEHOUSE_TEST_PRELOAD';
+/** Signals of a fault of the process itself. */
+const CRASHES: ReadonlySet<string | null> = new Set([
+  'SIGABRT',
+  'SIGBUS',
+  'SIGFPE',
+  'SIGILL',
+  'SIGSEGV',
+  'SIGTRAP',
+]);
 /** A start that takes longer than this hangs, on a busy machine too. */
 const START_TIMEOUT_MS = 180_000;
 
@@ -84,7 +93,7 @@ export interface RunningGateway {
   said(word: RegExp): Promise<void>;
   /** SIGKILL, as a power cut of the process; resolves when it is gone. Keeps the data. */
   kill(): Promise<void>;
-  /** SIGTERM and wait; removes a temporary data folder. */
+  /** SIGTERM and wait; removes a temporary data folder. Rejects with the log of a program that crashed. */
   stop(): Promise<Exit>;
 }
 
@@ -195,6 +204,8 @@ export async function launch(options: LaunchOptions = {}): Promise<RunningGatewa
       child.kill('SIGTERM');
       const exit = await exited;
       cleanUp();
+      if (CRASHES.has(exit.signal))
+        throw new Error(`the gateway ended by ${exit.signal}\n${output().stderr}`);
       return exit;
     },
   };
