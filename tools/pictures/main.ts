@@ -1,6 +1,6 @@
 /**
- * `npm run pictures [-- --folder FOLDER --only WORD --all]`: pictures of the real pages under load, each in light and dark.
- * Without `--all` those of the documentation; with it every view, on a phone too, to be looked at.
+ * `npm run pictures [-- --folder FOLDER --only WORD --all]`: pictures of the real pages under load. Without `--all` those of
+ * the documentation; with it a sheet of every view in each of its states, desktop and phone in light and dark, to be looked at.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,28 +8,34 @@ import { parseArgs } from 'node:util';
 import type { Browser, Page } from 'playwright-core';
 import { startBrowser } from '../../kit/browser.ts';
 import { openStage, type Stage } from './stage.ts';
-import { SCHEMES, SIZES, type Size, VIEWS, type View } from './views.ts';
+import { openView, SCHEMES, SIZES, type Size, type State, statesOf, VIEWS, type View } from './views.ts';
 
-const USAGE = 'usage: npm run pictures [-- --folder FOLDER] [--only WORD] [--all]\n';
+const USAGE = 'usage: npm run pictures [-- --folder FOLDER] [--only WORD]... [--all]\n';
 const EXIT_USAGE = 64;
 const FOLDER = 'docs/pictures';
 /** Quality of 100: letters stay sharp. */
 const QUALITY = 80;
 
-const EVERY = (['desktop', 'phone'] as const).map((size) => ({ size, schemes: SCHEMES }));
+/** CSS pixels that a sheet shows of a page, at most. */
+const HEIGHTS = { desktop: 1_000, phone: 2_020 };
 
 interface Options {
   readonly folder: string;
-  readonly only: string;
+  /** Words of which a name has one; none for all. */
+  readonly only: readonly string[];
   readonly all: boolean;
 }
 
 function optionsOf(): Options | undefined {
   try {
     const { values } = parseArgs({
-      options: { folder: { type: 'string' }, only: { type: 'string' }, all: { type: 'boolean' } },
+      options: {
+        folder: { type: 'string' },
+        only: { type: 'string', multiple: true },
+        all: { type: 'boolean' },
+      },
     });
-    return { folder: values.folder ?? FOLDER, only: values.only ?? '', all: values.all ?? false };
+    return { folder: values.folder ?? FOLDER, only: values.only ?? [], all: values.all ?? false };
   } catch {
     return undefined;
   }
@@ -42,7 +48,6 @@ async function pageOf(browser: Browser, stage: Stage, view: View, size: Size): P
     reducedMotion: 'reduce',
     locale: 'en-US',
     timezoneId: 'UTC',
-    hasTouch: size === 'phone',
   });
   if (view.as !== 'visitor') {
     const [name = '', value = ''] = stage[view.as].cookie.split('=');
@@ -58,6 +63,11 @@ async function taken(page: Page): Promise<Buffer> {
   return Buffer.from(data, 'base64');
 }
 
+function write(path: string, bytes: Buffer): void {
+  writeFileSync(path, bytes);
+  process.stdout.write(`${path}\n`);
+}
+
 async function picture(
   browser: Browser,
   stage: Stage,
@@ -67,19 +77,63 @@ async function picture(
 ) {
   const page = await pageOf(browser, stage, view, size);
   try {
-    for (const [pattern, answer] of Object.entries(view.answers ?? {}))
-      await page.route(pattern, (route) => answer(route));
-    await page.goto(stage.home + view.path(stage));
-    await view.ready(page);
+    await openView(page, stage, view, 'full');
     for (const scheme of schemes) {
       await page.emulateMedia({ colorScheme: scheme });
-      const path = join(folder, `${view.name}${size === 'phone' ? '-phone' : ''}-${scheme}.webp`);
-      writeFileSync(path, await taken(page));
-      process.stdout.write(`${path}\n`);
+      write(
+        join(folder, `${view.name}${size === 'phone' ? '-phone' : ''}-${scheme}.webp`),
+        await taken(page),
+      );
     }
   } finally {
     await page.context().close();
   }
+}
+
+/** Picture of a page at a size, from its top, for as far as a sheet has room. */
+async function part(page: Page, size: Size): Promise<string> {
+  const height = Number(await page.evaluate('document.documentElement.scrollHeight'));
+  const clip = { x: 0, y: 0, width: SIZES[size].width, height: Math.min(height, HEIGHTS[size]) };
+  const bytes = await page.screenshot({ clip, fullPage: true });
+  return `<img width="${clip.width}" src="data:image/png;base64,${bytes.toString('base64')}">`;
+}
+
+/** One view in one state: desktop in light above dark, beside them the phone. */
+async function sheet(browser: Browser, stage: Stage, view: View, state: State, folder: string) {
+  const sizes: Size[] = view.isOfPhones === true ? ['phone'] : ['desktop', 'phone'];
+  const page = await pageOf(browser, stage, view, sizes[0] ?? 'desktop');
+  try {
+    await openView(page, stage, view, state);
+    const columns: string[] = [];
+    for (const size of sizes) {
+      await page.setViewportSize(SIZES[size]);
+      const parts: string[] = [];
+      for (const scheme of SCHEMES) {
+        await page.emulateMedia({ colorScheme: scheme });
+        parts.push(await part(page, size));
+      }
+      columns.push(...(size === 'desktop' ? [parts.join('<br>')] : parts));
+    }
+    const blank = await page.context().newPage();
+    await blank.setContent(
+      `<body style="margin:0;display:inline-flex;gap:8px;background:#888">${columns.map((column) => `<div>${column}</div>`).join('')}`,
+    );
+    write(join(folder, `${view.name}-${state}.png`), await blank.locator('body').screenshot());
+  } finally {
+    await page.context().close();
+  }
+}
+
+/** A view that does not come to its state is named, and the others are pictured. */
+async function sheets(browser: Browser, stage: Stage, views: readonly View[], folder: string) {
+  let failed = 0;
+  for (const view of views)
+    for (const state of statesOf(view))
+      await sheet(browser, stage, view, state, folder).catch((error: Error) => {
+        failed += 1;
+        process.stderr.write(`${view.name} ${state}: ${error.message}\n`);
+      });
+  return failed;
 }
 
 async function main(): Promise<number> {
@@ -90,12 +144,13 @@ async function main(): Promise<number> {
   }
   const { folder, only, all } = options;
   mkdirSync(folder, { recursive: true });
+  const views = VIEWS.filter(({ name }) => only.length === 0 || only.some((word) => name.includes(word)));
   const stage = await openStage();
   const browser = await startBrowser();
   try {
-    for (const view of VIEWS.filter(({ name }) => name.includes(only)))
-      for (const each of all ? EVERY : [view.documented ?? []].flat())
-        await picture(browser, stage, view, each, folder);
+    if (all) return (await sheets(browser, stage, views, folder)) === 0 ? 0 : 1;
+    for (const view of views)
+      if (view.documented !== undefined) await picture(browser, stage, view, view.documented, folder);
   } finally {
     await browser.close();
     await stage.stop();

@@ -1,5 +1,5 @@
 /** A gateway with people at work, as the pictures show it: accounts with names, agents, hosts, applications, files, load. */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ import {
   signUp,
   updateKey,
 } from '../../kit/agent.ts';
-import { connectHost } from '../../kit/consent.ts';
+import { connectHost, registerClient } from '../../kit/consent.ts';
 import { launch, NO_FILE_LIMITS, type RunningGateway } from '../../kit/launch.ts';
 import { initUpload, type Uploader, uploadPart } from '../../kit/upload-client.ts';
 
@@ -32,6 +32,8 @@ export interface Stage {
   readonly admin: Person;
   /** The account whose page is shown. */
   readonly person: Person;
+  /** The query with which a host asks for access. */
+  readonly ask: string;
   /** Ends load and gateway. */
   stop(): Promise<void>;
 }
@@ -53,6 +55,10 @@ export async function openStage(): Promise<Stage> {
   const [admin, person] = people as [Person, Person];
   const agents = await Promise.all(people.map((each) => agentOf(gateway.url, each)));
   await furnish(gateway, admin, person, `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`);
+  await initUpload({ url: gateway.url, cookie: admin.cookie }, randomBytes(1_000_000), {
+    FileName: 'plan.pdf',
+  });
+  const ask = await askOf(home);
   const ended = new AbortController();
   const work = agents.map((agent, at) => keepCalling(gateway.url, agent, at, ended.signal));
   return {
@@ -60,6 +66,7 @@ export async function openStage(): Promise<Stage> {
     home,
     admin,
     person,
+    ask,
     async stop() {
       ended.abort();
       await Promise.all(work);
@@ -71,6 +78,21 @@ export async function openStage(): Promise<Stage> {
 
 function post(url: string, { cookie }: Person, path: string, body: object) {
   return request(url + path, { headers: { Cookie: cookie }, body });
+}
+
+/** No person is sent to it: the page is only looked at. */
+const HOST = 'https://claude.ai/api/mcp/auth_callback';
+
+async function askOf(home: string): Promise<string> {
+  return new URLSearchParams({
+    client_id: await registerClient(home, 'Claude', HOST),
+    redirect_uri: HOST,
+    response_type: 'code',
+    code_challenge: createHash('sha256').update(randomBytes(32)).digest('base64url'),
+    code_challenge_method: 'S256',
+    scope: 'tools',
+    resource: `${home}/connect/mcp`,
+  }).toString();
 }
 
 /** The session of an agent with a key of the account. */

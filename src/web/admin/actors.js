@@ -1,8 +1,9 @@
 /** Failing and quarantined actors, and dead letters, of all nodes. */
 import { get, post } from '../shared/api.js';
-import { Act, Ask, Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
+import { Act, Ask, Empty, Loaded, ShortId, Table, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 import { MissingNodes } from './cluster.js';
+import { count } from './figures.js';
 
 export function ActorsPage({ role }) {
   const actors = useLoad(() => get('/ProxyAdmin/api/actors'), []);
@@ -11,15 +12,19 @@ export function ActorsPage({ role }) {
     await actors.reload();
   };
   const canAct = role === 'admin';
-  const actor = { cell: ({ kind, id }) => html`<span class="mono">${kind} ${id}</span>` };
+  const actor = {
+    cell: ({ kind, id }) =>
+      html`<span class="who"><span class="mono">${kind}</span><${ShortId} id=${id} /></span>`,
+  };
   const failingColumns = [
-    { title: 'Actor', ...actor },
+    { title: 'Actor', head: true, ...actor },
     {
       title: 'State',
+      brief: true,
       cell: ({ quarantined }) =>
         html`<span class=${`tag ${quarantined ? 'bad' : 'warn'}`}>${quarantined ? 'quarantined' : 'backing off'}</span>`,
     },
-    { title: 'Failures', number: true, cell: ({ failures }) => failures },
+    { title: 'Failures', number: true, cell: ({ failures }) => count(failures) },
     { title: 'Node', cell: ({ node }) => node },
     {
       title: 'Actions',
@@ -30,8 +35,8 @@ export function ActorsPage({ role }) {
     },
   ];
   const deadColumns = [
-    { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
-    { title: 'For', ...actor },
+    { title: 'For', head: true, ...actor },
+    { title: 'When', brief: true, cell: ({ utc }) => html`<${Time} of=${utc} />` },
     { title: 'Message', cell: ({ command }) => html`<code>${command ?? 'unknown'}</code>` },
     { title: 'Why', cell: ({ reason }) => reason },
     {
@@ -48,14 +53,14 @@ export function ActorsPage({ role }) {
     <section class="card"><header><h2>Failing actors</h2><div class="push"><button type="button" onClick=${actors.reload}>Refresh</button></div></header>
       ${
         failing.length === 0
-          ? html`<${Empty}><p>No failing actors.</p><//>`
+          ? html`<${Empty} icon="circle-check"><p>No failing actors.</p><//>`
           : html`<${Table} caption="Failing actors" rows=${failing} columns=${failingColumns.filter(({ title }) => title !== 'Node' || failing.some(({ node }) => node !== null))} keyOf=${({ kind, id, node }) => `${kind} ${id} ${node}`} />`
       }
     </section>
     <section class="card"><header><h2>Dead letters</h2></header>
       ${
         dead.length === 0
-          ? html`<${Empty}><p>No dead letters.</p><//>`
+          ? html`<${Empty} icon="circle-check"><p>No dead letters.</p><//>`
           : html`<${Table} caption="Dead letters" rows=${dead} columns=${deadColumns} keyOf=${({ timeMs, kind, id, seq }) => `${timeMs} ${kind} ${id} ${seq}`} />`
       }
     </section>`}<//>`;

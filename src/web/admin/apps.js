@@ -4,6 +4,7 @@ import { attemptsOf, DeliveryList } from '../shared/deliveries.js';
 import { PagedTable, useLoad, usePages } from '../shared/ui.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { AppActs, appColumns, deliveryActs, UNREGISTERED, Webhook } from './account/app-parts.js';
+import { count } from './figures.js';
 import { Csv } from './who.js';
 
 const PAGE = 100;
@@ -46,8 +47,9 @@ export function AppsPage({ info, role }) {
     },
   ];
   const chosen = pages.rows.find(({ id }) => id === shown);
-  return html`<div class="filter"><label class="row"><input type="checkbox" checked=${waitingOnly} onChange=${(event) => setWaitingOnly(event.currentTarget.checked)} /> Only those without an approval</label><p role="status">${pendingText(waiting.value)}</p></div>
-    <section class="card"><header><div class="push"><${Csv} list="applications" query=${filter} /></div></header><${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" empty="No applications yet." /></section>
+  return html`<section class="card">
+      <div class="tools"><label class="check"><input type="checkbox" checked=${waitingOnly} onChange=${(event) => setWaitingOnly(event.currentTarget.checked)} />Only those without an approval</label><span class="small soft" role="status">${pendingText(waiting.value)}</span><div class="push"><${Csv} list="applications" query=${filter} /></div></div>
+      <${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" icon="app-window" empty="No applications yet." /></section>
     ${
       chosen !== undefined &&
       html`<section class="card"><header><h2 ref=${deliveries} tabindex="-1">Deliveries of ${chosen.name}</h2></header>
@@ -58,9 +60,9 @@ export function AppsPage({ info, role }) {
 /** Switched-off ones are decided. */
 function pendingText(apps) {
   if (apps === undefined) return '';
-  const count = apps.filter(({ disabled, id }) => !disabled && id !== UNREGISTERED).length;
+  const waiting = apps.filter(({ disabled, id }) => !disabled && id !== UNREGISTERED).length;
   const more = apps.length === COUNTED_MAX ? ' or more' : '';
-  return count === 1
+  return waiting === 1
     ? '1 application waits for approval.'
-    : `${count}${more} applications wait for approval.`;
+    : `${count(waiting)}${more} applications wait for approval.`;
 }

@@ -20,7 +20,7 @@ const shown = (count) => count.toLocaleString('en');
 
 const COLUMNS = [
   { title: 'Caller', head: true, cell: nameOf },
-  { title: 'Tools', number: true, cell: ({ tools }) => tools },
+  { title: 'Tools', number: true, cell: ({ tools }) => shown(tools) },
   { title: 'Bytes', number: true, cell: ({ sizeBytes }) => shown(sizeBytes) },
   { title: 'Tokens', number: true, cell: ({ estimatedTokens }) => shown(estimatedTokens) },
 ];

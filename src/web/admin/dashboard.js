@@ -4,7 +4,7 @@ import { Empty, Loaded, sizeText, Table, Time, useLoad } from '../shared/ui.js';
 import { html, useEffect, useState } from '../vendor/preact.js';
 import { moveTo } from './address.js';
 import { Attention } from './attention.js';
-import { AUDIT, auditColumns, recordKey } from './audit.js';
+import { AUDIT, auditColumns, recordKey } from './audit/page.js';
 import { Chart } from './chart.js';
 import { CHARTS, read, TILES } from './charts.js';
 import { MissingNodes } from './cluster.js';
@@ -73,10 +73,10 @@ export function DashboardPage({ info, nodes, query }) {
     <${MissingNodes} names=${missing} of="figures from there are" />${isLost && html`<div class="note warn" role="status"><p>The connection to the gateway broke. Trying again …</p></div>`}
     <${Attention} />
     <${Tiles} sample=${last} />
-    <${Loaded} of=${past}>${(
+    <div class="past"><${Loaded} of=${past}>${(
       history,
     ) => html`<${Starts} history=${history} range=${range} /><${Charts} of=${FIRST} info=${info} history=${history} samples=${samples} range=${range} />
-      <div class="grid used"><${Used} title="Tools" what="Tool" rows=${history.tools} range=${range} all="/ProxyAdmin/Tools" /><${Used} title="Routes" what="Route" rows=${history.routes} range=${range} /></div>`}<//>
+      <div class="grid used"><${Used} title="Tools" what="Tool" rows=${history.tools} range=${range} all="/ProxyAdmin/Tools" /><${Used} title="Routes" what="Route" rows=${history.routes} range=${range} /></div>`}<//></div>
     <${Logins} />
     ${
       past.value !== undefined &&

@@ -3,6 +3,7 @@ import { get } from '../shared/api.js';
 import { exactTime, Loaded, sizeText, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 import { MissingNodes } from './cluster.js';
+import { count } from './figures.js';
 
 export function HealthPage() {
   const overview = useLoad(() => get('/ProxyAdmin/api/overview'), []);
@@ -14,12 +15,12 @@ export function HealthPage() {
         <dt>Version</dt><dd>${facts.version}</dd>
         <dt>Time of the gateway</dt><dd>${exactTime(facts.utcNow)}</dd>
         <dt>Memory</dt><dd>${sizeText(facts.memory.rssBytes)}</dd>
-        <dt>Sessions</dt><dd>${facts.sessions.browser} in browsers, ${facts.sessions.mcp} of agents</dd>
-        <dt>Software keys</dt><dd>${facts.softwareKeys}</dd>
-        <dt>Applications</dt><dd>${facts.apps}</dd>
-        <dt>Failing actors</dt><dd><a href="/ProxyAdmin/Actors">${facts.failingActors.length}</a></dd>
-        <dt>Dead letters</dt><dd><a href="/ProxyAdmin/Actors">${facts.deadLetters}</a></dd>
-        <dt>Audit records lost</dt><dd>${facts.auditDropped}</dd>
+        <dt>Sessions</dt><dd>${count(facts.sessions.browser)} in browsers, ${count(facts.sessions.mcp)} of agents</dd>
+        <dt>Software keys</dt><dd>${count(facts.softwareKeys)}</dd>
+        <dt>Applications</dt><dd>${count(facts.apps)}</dd>
+        <dt>Failing actors</dt><dd><a href="/ProxyAdmin/Actors">${count(facts.failingActors.length)}</a></dd>
+        <dt>Dead letters</dt><dd><a href="/ProxyAdmin/Actors">${count(facts.deadLetters)}</a></dd>
+        <dt>Audit records lost</dt><dd>${count(facts.auditDropped)}</dd>
       </dl>`}<//>
     </section>`;
 }

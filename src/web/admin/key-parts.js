@@ -16,13 +16,14 @@ export const DIGITS = { inputmode: 'numeric', pattern: '[0-9]{1,19}', title: 'Di
 
 /** `hasAccount`: rows are of several accounts. */
 export const keyColumns = (hasAccount) => [
-  { title: 'Key', cell: (key) => html`<${Name} item=${key} />` },
+  { title: 'Key', head: true, cell: (key) => html`<${Name} item=${key} />` },
   {
     title: 'Public key or credential',
+    bare: true,
     cell: (key) => html`<${Whose} item=${key} hasAccount=${hasAccount} />`,
   },
-  { title: 'When', cell: (key) => html`<${Times} item=${key} />` },
-  { title: 'Access', cell: (key) => html`<${Access} item=${key} />` },
+  { title: 'When', bare: true, cell: (key) => html`<${Times} item=${key} />` },
+  { title: 'Access', brief: true, cell: (key) => html`<${Access} item=${key} />` },
 ];
 
 function Name({ item }) {

@@ -3,6 +3,8 @@ import { getPage, post } from '../shared/api.js';
 import { notify, PagedTable, useCursor } from '../shared/ui.js';
 import { html, useEffect, useState } from '../vendor/preact.js';
 import { moveTo } from './address.js';
+import { count } from './figures.js';
+import { Filters } from './folded.js';
 import { AddingKey, DIGITS, KeyActs, keyColumns, KEYS as PATH } from './key-parts.js';
 import { Csv } from './who.js';
 
@@ -40,6 +42,7 @@ export function UserKeysPage({ role, query }) {
       ? [
           {
             title: 'Actions',
+            action: true,
             cell: (key) => !key.deleted && html`<${KeyActs} item=${key} change=${change} remove=${remove} />`,
           },
         ]
@@ -51,7 +54,7 @@ export function UserKeysPage({ role, query }) {
         <div class="push row"><${Csv} list="keys" query=${filter} />${isAdmin && html`<button type="button" onClick=${() => setAdding(true)}>Add a key</button>`}</div></header>
       <${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Keys"
         empty=${emptyText(filter, pages.isWhole)} more=${pages.rows.length === 0 ? 'Search more accounts' : 'Show more keys'} />
-      ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One key' : `${pages.rows.length} keys`}. End of the list.</p>`}
+      ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One key' : `${count(pages.rows.length)} keys`}. End of the list.</p>`}
     </section>
     ${isAdmin && html`<${AddingKey} open=${adding} onClose=${() => setAdding(false)} userId=${filter.userId ?? ''} add=${add} />`}`;
 }
@@ -70,9 +73,10 @@ function Filter({ query }) {
     const textOf = (name) => String(fields.get(name) ?? '').trim();
     moveTo({ publicKey: textOf('publicKey'), userId: textOf('userId'), deleted: textOf('deleted') });
   };
-  return html`<form class="card filters keys-filter" aria-label="Filter" onSubmit=${show}>
+  const set = [...query.keys()].length;
+  return html`<${Filters} kind="card" set=${set} onSubmit=${show}>
     <div><label for="publicKey">Public key or credential id</label><input id="publicKey" name="publicKey" autocomplete="off" spellcheck=${false} maxlength="1364" defaultValue=${query.get('publicKey') ?? ''} /></div>
     <div><label for="userId">Account id</label><input id="userId" name="userId" ...${DIGITS} defaultValue=${query.get('userId') ?? ''} /></div>
-    <div class="row"><label class="check"><input type="checkbox" name="deleted" value="true" defaultChecked=${query.get('deleted') === 'true'} />Include removed keys</label><button type="submit" class="primary">Show</button>${[...query.keys()].length > 0 && html`<button type="button" onClick=${() => moveTo({})}>Clear</button>`}</div>
-  </form>`;
+    <div class="row"><label class="check"><input type="checkbox" name="deleted" value="true" defaultChecked=${query.get('deleted') === 'true'} />Include removed keys</label><button type="submit" class="primary">Show</button>${set > 0 && html`<button type="button" onClick=${() => moveTo({})}>Clear</button>`}</div>
+  <//>`;
 }

@@ -60,7 +60,7 @@ const PAGES = [
     title: 'Logins',
     group: 'People',
     icon: 'log-in',
-    load: async () => (await import('./audit.js')).LoginLogPage,
+    load: async () => (await import('./audit/page.js')).LoginLogPage,
   },
   {
     name: 'Apps',
@@ -90,7 +90,7 @@ const PAGES = [
     title: 'Audit',
     group: 'System',
     icon: 'scroll-text',
-    load: async () => (await import('./audit.js')).AuditPage,
+    load: async () => (await import('./audit/page.js')).AuditPage,
   },
   {
     name: 'Settings',
@@ -194,6 +194,7 @@ function App() {
   }, [isIn]);
   const place = info.value?.project ?? '';
   return html`<div onClick=${go}>
+    ${info.value === undefined && html`<${Bar} place="" session=${null} />`}
     <${Loaded} of=${info}>${() =>
       isIn
         ? html`<${Panel} key=${session.userId} address=${address} info=${info.value} place=${place} session=${session} logOut=${logOut} />`

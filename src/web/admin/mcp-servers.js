@@ -2,6 +2,7 @@
 import { get, post } from '../shared/api.js';
 import { Act, Ask, Loaded, Table, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
+import { count, msText } from './figures.js';
 
 const STATES = { up: 'good', down: 'bad', connecting: 'warn' };
 const linesOf = (definition) =>
@@ -62,9 +63,9 @@ function Server({ server, canAct, reload }) {
         html`<${Ask} label="Hide" title=${`Hide ${tool}?`} confirm="Hide the tool" done="The tool is hidden." question="It is neither listed nor called until it is approved again." run=${() => decide('hide', tool, digest)} />`,
     },
   ];
-  const time = p99Milliseconds === null ? '' : `, 99 % within ${p99Milliseconds} ms`;
+  const time = p99Milliseconds === null ? '' : `, 99 % within ${msText(p99Milliseconds)}`;
   return html`<section class="card"><header><h2>MCP server ${name}</h2><span class=${`tag ${STATES[state]}`}>${state}</span><code class="push">${url}</code></header>
-    <p>Tools: ${served.length} served, ${hidden.length} hidden, ${leftOut.length} left out. Calls: ${calls}, ${failed} failed${time}.</p>
+    <p>Tools: ${count(served.length)} served, ${count(hidden.length)} hidden, ${count(leftOut.length)} left out. Calls: ${count(calls)}, ${count(failed)} failed${time}.</p>
     ${reason !== null && html`<div class="note bad"><p>${reason}</p></div>`}
     ${hidden.map((each) => html`<${Waiting} key=${each.tool} server=${name} ...${each} canAct=${canAct} decide=${(type) => decide(type, each.tool, each.digest)} />`)}
     ${leftOut.length > 0 && html`<details><summary>Left out: ${leftOut.length}</summary><ul class="small">${leftOut.map(({ tool, reason }) => html`<li><code>${tool}</code> ${reason}</li>`)}</ul></details>`}

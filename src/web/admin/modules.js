@@ -25,6 +25,7 @@ const COLUMNS = [
   },
   {
     title: 'State',
+    brief: true,
     cell: (module) => {
       const { word, kind } = stateOf(module);
       return html`<span class=${`tag ${kind}`}>${word}</span>`;
@@ -42,6 +43,7 @@ const COLUMNS = [
   },
   {
     title: 'Last event',
+    brief: true,
     cell: ({ lastEventUtc }) =>
       lastEventUtc === null
         ? html`<span class="soft">none lately</span>`
@@ -49,6 +51,7 @@ const COLUMNS = [
   },
   {
     title: 'Events',
+    brief: true,
     cell: ({ hasKey, polled }) =>
       [polled && 'polled', hasKey && 'pushed'].filter(Boolean).join(', ') ||
       html`<span class="soft">none</span>`,

@@ -2,11 +2,12 @@
 import { Loaded, Table, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 import { loadNodes } from './cluster.js';
+import { count } from './figures.js';
 
 const STATES = { joined: 'good', late: 'warn', out: 'bad' };
 const PARTITIONS = 256;
 
-const shown = (count) => count.toLocaleString('en').replace('-', '−');
+const shown = (number) => count(number).replace('-', '−');
 
 const columnsOf = (own) => [
   {
@@ -17,9 +18,10 @@ const columnsOf = (own) => [
   },
   {
     title: 'State',
+    brief: true,
     cell: ({ state }) => html`<span class=${`tag ${STATES[state]}`}>${state}</span>`,
   },
-  { title: 'Version', cell: ({ version }) => version },
+  { title: 'Version', brief: true, cell: ({ version }) => version },
   {
     title: 'Configuration',
     cell: ({ configuration, sameConfiguration, state }) =>

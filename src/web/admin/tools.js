@@ -3,15 +3,17 @@
  * MCP servers, and reloading the catalog.
  */
 import { get } from '../shared/api.js';
+import { LOGINS } from '../shared/logins.js';
 import { agentSession } from '../shared/mcp-client.js';
 import { ToolForm, withCode } from '../shared/tool-form.js';
-import { Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
+import { Empty, Icon, Loaded, Table, Time, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 import { moveTo } from './address.js';
-import { AUDIT } from './audit.js';
+import { AUDIT } from './audit/page.js';
 import { CatalogParts, nameOfCaller } from './catalog.js';
 import { MissingNodes } from './cluster.js';
 import { count, msText, USE_COLUMNS } from './figures.js';
+import { Filters } from './folded.js';
 import { RANGES, Ranges, rangeOf } from './history.js';
 import { Who } from './who.js';
 
@@ -35,8 +37,8 @@ const COLUMNS = [
     cell: ({ name, title }) =>
       html`<a class="mono wraps" href=${addressOfTool(name)}>${name}</a>${title !== null && html`<br /><span class="small soft">${title}</span>`}`,
   },
-  { title: 'Module', cell: moduleOf },
-  { title: 'Effect', cell: ({ effect }) => html`<${Effect} effect=${effect} />` },
+  { title: 'Module', brief: true, cell: moduleOf },
+  { title: 'Effect', brief: true, cell: ({ effect }) => html`<${Effect} effect=${effect} />` },
   ...USE_COLUMNS,
   { title: 'Tokens', number: true, cell: ({ estimatedTokens }) => count(estimatedTokens) },
 ];
@@ -74,12 +76,13 @@ function Filtered({ all }) {
     (!failingOnly || tool.errors > 0);
   const shown = all.filter(isShown).sort((one, other) => other.calls - one.calls);
   const chosen = (set) => (event) => set(event.currentTarget.value);
-  return html`<form class="filters" aria-label="Filter" onSubmit=${(event) => event.preventDefault()}>
+  const set = [words, module, caller, failingOnly].filter(Boolean).length;
+  return html`<${Filters} set=${set} onSubmit=${(event) => event.preventDefault()}>
       <div><label for="words">Name or description</label><input id="words" type="search" value=${words} onInput=${chosen(setWords)} /></div>
       <div><label for="module">Module</label><select id="module" value=${module} onChange=${chosen(setModule)}><option value="">All</option>${modules.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}</select></div>
       <div><label for="caller">Open to</label><select id="caller" value=${caller} onChange=${chosen(setCaller)}><option value="">Anybody</option>${callers.map((each) => html`<option key=${each} value=${each}>${nameOfCaller(each)}</option>`)}</select></div>
       <label class="row"><input type="checkbox" checked=${failingOnly} onChange=${(event) => setFailingOnly(event.currentTarget.checked)} /> Failing only</label>
-    </form>
+    <//>
     <p class="small soft" role="status">${shown.length} of ${all.length} tools</p>
     ${shown.length === 0 ? html`<${Empty} icon="wrench"><p>No tool matches.</p><//>` : html`<${Table} caption="Tools" rows=${shown.slice(0, most)} columns=${COLUMNS} keyOf=${({ name }) => name} />`}
     ${shown.length > most && html`<p class="more"><button type="button" onClick=${() => setMost(most + SHOWN)}>Show more</button></p>`}`;
@@ -88,11 +91,11 @@ function Filtered({ all }) {
 /** One tool, in the place of the list. */
 function One({ name }) {
   const tool = useLoad(() => get('/ProxyAdmin/api/tool', { name }), [name]);
-  return html`<p class="small"><a href="/ProxyAdmin/Tools">All tools</a></p>
+  return html`<nav class="crumbs" aria-label="Way here"><a href="/ProxyAdmin/Tools">All tools</a><${Icon} name="chevron-right" /><span aria-current="page">${name}</span></nav>
     <${Loaded} of=${tool}>${(one) => html`<h2 class="mono wraps">${name}</h2>
       <p class="row"><${Effect} effect=${one.effect} /><span class="tag">${count(one.estimatedTokens)} tokens</span><span class="tag">${moduleOf(one)}</span>${one.profiles.map((profile) => html`<span key=${profile} class="tag">profile ${profile}</span>`)}</p>
       <p>${withCode(one.description)}</p>
-      <p class="small soft">Open to: ${one.callers.length === 0 ? 'no caller' : one.callers.map(nameOfCaller).join(', ')}.</p>
+      <p class="row small soft">Open to ${one.callers.length === 0 ? 'no caller' : one.callers.map((caller) => html`<span key=${caller} class="tag">${nameOfCaller(caller)}</span>`)}</p>
       <div class="grid used"><div><${Use} name=${name} /><${Callers} name=${name} /></div><${Call} tool=${one} /></div>`}<//>`;
 }
 
@@ -134,9 +137,12 @@ function Callers({ name }) {
           ? html`<span class="soft">No login</span>`
           : html`<${Who} id=${userId} nickname=${nickname} />`,
     },
-    { title: 'Login', cell: ({ loginType }) => loginType ?? html`<span class="soft">none</span>` },
+    {
+      title: 'Login',
+      cell: ({ loginType }) => LOGINS[loginType] ?? loginType ?? html`<span class="soft">none</span>`,
+    },
     ...USE_COLUMNS.slice(0, 2),
-    { title: 'Last', cell: ({ utc }) => html`<${Time} of=${utc} />` },
+    { title: 'Last', brief: true, cell: ({ utc }) => html`<${Time} of=${utc} />` },
   ];
   return html`<section class="card"><header><h2>Last callers</h2><a class="push" href="/ProxyAdmin/Audit?event=mcp.tool">Audit</a></header>
     <${Loaded} of=${callers}>${(rows) =>

@@ -3,25 +3,28 @@ import { getPage } from '../shared/api.js';
 import { PagedTable, Time, useCursor } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 import { moveTo } from './address.js';
+import { count } from './figures.js';
 import { Csv, Who } from './who.js';
 
 const PATH = '/ProxyAdmin/api/users';
 
 const COLUMNS = [
   { title: 'Account', head: true, cell: (account) => html`<${Who} ...${account} />` },
-  { title: 'Opened', cell: ({ createdUtc }) => html`<${Time} of=${createdUtc} />` },
+  { title: 'Opened', brief: true, cell: ({ createdUtc }) => html`<${Time} of=${createdUtc} />` },
   {
     title: 'State',
+    brief: true,
     cell: ({ blocked }) =>
       html`<span class=${`tag ${blocked ? 'bad' : 'good'}`}>${blocked ? 'blocked' : 'active'}</span>`,
   },
   {
     title: 'Role',
+    brief: true,
     cell: ({ role }) => role !== null && html`<span class="tag accent">${role}</span>`,
   },
-  { title: 'Keys', number: true, cell: ({ keys }) => keys },
-  { title: 'Sessions', number: true, cell: ({ sessions }) => sessions },
-  { title: 'Applications', number: true, cell: ({ apps }) => apps },
+  { title: 'Keys', number: true, cell: ({ keys }) => count(keys) },
+  { title: 'Sessions', number: true, cell: ({ sessions }) => count(sessions) },
+  { title: 'Applications', number: true, cell: ({ apps }) => count(apps) },
 ];
 
 export function UsersPage({ query }) {
@@ -45,7 +48,7 @@ export function UsersPage({ query }) {
       <button type="submit">Search</button>
       <div class="push"><${Csv} list="accounts" query=${filter} /></div>
     </form>
-    <${PagedTable} pages=${pages} columns=${COLUMNS} keyOf=${({ id }) => id} caption="Accounts"
+    <${PagedTable} pages=${pages} columns=${COLUMNS} keyOf=${({ id }) => id} caption="Accounts" icon="users"
       empty=${pages.isWhole ? none : 'No match in the accounts searched so far. Each page searches 1,000 accounts.'}
       more=${pages.rows.length === 0 ? 'Search older accounts' : 'Show older accounts'} />
   </section>`;

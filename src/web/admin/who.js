@@ -1,5 +1,5 @@
 /** An account in a list: its name, which leads to its page, and its short id. */
-import { ShortId } from '../shared/ui.js';
+import { Icon, ShortId } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 
 export const addressOfAccount = (id) => `/ProxyAdmin/Account?userId=${id}`;
@@ -14,5 +14,5 @@ export function Who({ id, nickname }) {
 /** Downloads a list as the server exports it, with the filters that `query` names. */
 export function Csv({ list, query = {} }) {
   const fields = new URLSearchParams(Object.entries(query));
-  return html`<a class="button" download href=${`/ProxyAdmin/api/export/${list}${fields.size === 0 ? '' : `?${fields}`}`}>CSV<span class="hidden"> of ${list}</span></a>`;
+  return html`<a class="button" download href=${`/ProxyAdmin/api/export/${list}${fields.size === 0 ? '' : `?${fields}`}`}><${Icon} name="download" />CSV<span class="hidden"> of ${list}</span></a>`;
 }

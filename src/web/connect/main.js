@@ -51,8 +51,7 @@ function App() {
     await again();
   };
   return html`<header class="bar">
-      <a class="brand" href="/"><img src=${new URL('../shared/icon.svg', import.meta.url).pathname} alt="" />Gatehouse</a>
-      ${info.value !== undefined && html`<span class="soft">${info.value.project}</span>`}
+      <a class="brand" href="/"><img src=${new URL('../shared/icon.svg', import.meta.url).pathname} alt="" /><span>Gatehouse <small>${info.value?.project}</small></span></a>
     </header>
     <main class="page connect" id="content">
       <${Loaded} of=${request}>

@@ -1,7 +1,7 @@
 /** Applications of the account: registration, API key, webhook and deliveries. */
 import { get, newKey, post } from '../shared/api.js';
 import { Deliveries } from '../shared/deliveries.js';
-import { Act, Ask, Copy, Dialog, Empty, Loaded, notify, useLoad } from '../shared/ui.js';
+import { Act, Ask, Copy, Dialog, Empty, Loaded, notify, ShortId, useLoad } from '../shared/ui.js';
 import { html, useState } from '../vendor/preact.js';
 
 export function AppsPart({ info }) {
@@ -29,7 +29,7 @@ export function AppsPart({ info }) {
     <p><button type="button" class="primary" onClick=${() => setEdited({})}>Register an application</button></p>
     <${Loaded} of=${apps}>${(list) =>
       list.length === 0
-        ? html`<div class="card"><${Empty}><p>No applications yet.</p><//></div>`
+        ? html`<div class="card"><${Empty} icon="app-window"><p>No applications yet.</p><//></div>`
         : list.map(
             (app) =>
               html`<${App} key=${app.id} app=${app} hasWebhooks=${hasWebhooks} edit=${() => setEdited(app)} rotate=${() => rotate(app)} finish=${() => finish(app)} enable=${() => then(() => post('/auth/v1/app/enable', { appId: app.id }))} remove=${() => then(() => post('/auth/v1/app/remove', { appId: app.id }))} />`,
@@ -77,9 +77,9 @@ function App({ app, hasWebhooks, edit, rotate, finish, enable, remove }) {
       <dt>Currencies</dt><dd>${app.currencies?.length > 0 ? app.currencies.join(', ') : 'all'}</dd>
       <dt>Network types</dt><dd>${app.netTypes?.length > 0 ? app.netTypes.join(', ') : 'all'}</dd>
       ${hasWebhook && html`<dt>Webhook state</dt><dd><span class=${`tag ${{ active: 'good', failing: 'warn', disabled: 'bad' }[app.webhook.state]}`}>${app.webhook.state}</span>${app.webhook.reason === null ? '' : ` ${app.webhook.reason}`}</dd>`}
-      ${hasWebhooks && html`<dt>Delivered</dt><dd>${app.success_count}, failed ${app.failed_count}</dd>`}
+      ${hasWebhooks && html`<dt>Delivered</dt><dd>${app.success_count.toLocaleString('en')}, failed ${app.failed_count.toLocaleString('en')}</dd>`}
       ${app.redirectUris?.length > 0 && html`<dt>Redirects to</dt><dd class="mono">${app.redirectUris.join(' ')}</dd>`}
-      <dt>Id</dt><dd class="mono">${app.id}</dd>
+      <dt>Id</dt><dd><${ShortId} id=${app.id} /></dd>
     </dl>
     <div class="row">
       <button type="button" onClick=${edit}>Change</button>

@@ -40,7 +40,7 @@ export function EventsPart({ info }) {
       ${hasGap && html`<div class="note warn"><p>This page was disconnected for longer than events are kept. Some events are missing.</p></div>`}
       ${
         events.length === 0
-          ? html`<${Empty}><p>No events yet. Call <code>wallet_internal_transfer</code> or <code>chat_send_message</code> under <a href="#tools">Try tools</a> in another tab to see an event here.</p><//>`
+          ? html`<${Empty} icon="radio"><p>No events yet. Call <code>wallet_internal_transfer</code> or <code>chat_send_message</code> under <a href="#tools">Try tools</a> in another tab to see an event here.</p><//>`
           : html`<ul class="feed" aria-live="polite">${events.map(
               (event) => html`<li key=${event.id}>
             <div class="row"><strong>${event.type}</strong><span class="tag">${event.module}</span><span class="soft small"><${Time} of=${event.utc} /></span></div>

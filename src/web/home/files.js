@@ -1,6 +1,6 @@
 /** Files: upload, progress, pause, resume, download. The list holds the uploads of this tab. */
 import { sentenceOf } from '../shared/api.js';
-import { Act, Copy, Empty, notify, sizeText } from '../shared/ui.js';
+import { Act, Copy, Empty, notify, ShortId, sizeText } from '../shared/ui.js';
 import { html, useEffect, useRef, useState } from '../vendor/preact.js';
 import { Upload } from './uploader.js';
 
@@ -76,7 +76,7 @@ export function FilesPart({ info }) {
     </section>
     <section class="card" aria-live="polite">
       <header><h2>Uploads in this tab</h2></header>
-      ${shelf.entries.length === 0 ? html`<${Empty}><p>No uploads yet.</p><//>` : html`<div class="uploads">${shelf.entries.map((entry) => html`<${Entry} baseUrl=${info.baseUrl} key=${entry.id} entry=${entry} />`)}</div>`}
+      ${shelf.entries.length === 0 ? html`<${Empty} icon="upload"><p>No uploads yet.</p><//>` : html`<div class="uploads">${shelf.entries.map((entry) => html`<${Entry} baseUrl=${info.baseUrl} key=${entry.id} entry=${entry} />`)}</div>`}
     </section>`;
 }
 
@@ -109,7 +109,7 @@ function Entry({ entry, baseUrl }) {
         stage === 'complete' &&
         html`<a class="button" href=${`/auth/v2/file/${entry.fileCode}`} download=${file.name}>Download</a>
         <${Copy} text=${`${baseUrl}/auth/v2/file/${entry.fileCode}`} label="Copy the link" />
-        <span class="soft small">File id <span class="mono">${entry.fileId}</span></span>`
+        <span class="soft small">File id <${ShortId} id=${entry.fileId} /></span>`
       }
     </div>
   </article>`;

@@ -18,6 +18,6 @@ export function HostsPart() {
     <p class="soft">Programs that you let in with the address of this gateway. Each name is the program's own claim.</p>
     <section class="card"><${Loaded} of=${hosts}>${(list) =>
       list.length === 0
-        ? html`<${Empty}><p>No host is connected.</p><a class="button" href="#agent">Connect one</a><//>`
+        ? html`<${Empty} icon="plug"><p>No host is connected.</p><a class="button" href="#agent">Connect one</a><//>`
         : html`<${Table} caption="Connected hosts" rows=${list} columns=${columns} keyOf=${({ id }) => id} />`}<//></section>`;
 }

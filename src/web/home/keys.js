@@ -34,7 +34,7 @@ export function KeysPart() {
     </div></div>
     <${Loaded} of=${keys}>${(
       list,
-    ) => html`<div class="grid">${list.map((key) => html`<${Key} key=${key.id} item=${key} change=${change} remove=${remove} />`)}</div>
+    ) => html`<div class="grid keys">${list.map((key) => html`<${Key} key=${key.id} item=${key} change=${change} remove=${remove} />`)}</div>
       <${ContactSync} keys=${list} nameOf=${nameOf} change=${change} />`}<//>`;
 }
 

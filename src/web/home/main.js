@@ -151,7 +151,7 @@ function App() {
     document.title = `${hasSession ? title : 'Log in'} · Gatehouse`;
   }, [title, hasSession]);
   const project = info.value?.project ?? '';
-  return html`<div><${Loaded} of=${info}>
+  return html`<div>${info.value === undefined && html`<${Bar} project="" />`}<${Loaded} of=${info}>
       ${() =>
         hasSession
           ? html`<${Shell} pages=${parts} current=${shown} label="Parts" place=${project} home="/" session=${session} links=${linksOf(session)} logOut=${sayBye} view=${shown} find=${findTools}>

@@ -24,7 +24,7 @@ export function ServersPart({ hash }) {
     ${shown !== undefined && html`<div class=${`note ${shown.kind}`} role="status"><p>${shown.text}</p></div>`}
     <${Loaded} of=${servers}>${(list) =>
       list.length === 0
-        ? html`<section class="card"><${Empty}><p>This gateway has no server to connect.</p><//></section>`
+        ? html`<section class="card"><${Empty} icon="server"><p>This gateway has no server to connect.</p><//></section>`
         : html`<div class="grid">${sorted(list, named).map((each) => html`<${Server} key=${each.server} item=${each} reload=${servers.reload} />`)}</div>`}<//>`;
 }
 

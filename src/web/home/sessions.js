@@ -1,22 +1,27 @@
 /** Sessions of the account, ending them, and its recent logins. */
 import { get, post } from '../shared/api.js';
 import { Device } from '../shared/device.js';
+import { LOGINS } from '../shared/logins.js';
 import { Act, Ask, Empty, Loaded, Table, Time, useLoad } from '../shared/ui.js';
 import { html } from '../vendor/preact.js';
 
-const LOGINS = [
-  { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
+const inWords = (event) => event.charAt(0).toUpperCase() + event.slice(1).replaceAll('_', ' ');
+
+const COLUMNS = [
   {
     title: 'What',
+    head: true,
     cell: ({ event, loginType }) =>
-      `${event.replaceAll('_', ' ')}${loginType === null ? '' : `, ${loginType}`}`,
+      `${inWords(event)}${loginType === null ? '' : `, ${LOGINS[loginType] ?? loginType}`}`,
   },
+  { title: 'When', brief: true, cell: ({ utc }) => html`<${Time} of=${utc} />` },
   {
     title: 'Outcome',
+    brief: true,
     cell: ({ ok, error }) =>
       ok ? html`<span class="tag good">ok</span>` : html`<span class="tag bad">${error ?? 'refused'}</span>`,
   },
-  { title: 'From', cell: ({ ip }) => html`<span class="mono">${ip}</span>` },
+  { title: 'From', brief: true, cell: ({ ip }) => ip && html`<span class="mono">${ip}</span>` },
 ];
 
 export function SessionsPart() {
@@ -29,12 +34,13 @@ export function SessionsPart() {
   const open = [
     {
       title: 'Session',
+      head: true,
       cell: (item) =>
-        html`${item.kind === 'mcp' ? `Agent, ${item.loginType}` : 'Browser'} ${item.current && html`<span class="tag good">current</span>`}<br /><span class="small soft"><${Device} userAgent=${item.userAgent} /></span>`,
+        html`<strong>${item.kind === 'mcp' ? `Agent, ${LOGINS[item.loginType] ?? item.loginType}` : 'Browser'}</strong> ${item.current && html`<span class="tag good">current</span>`}<br /><span class="small soft"><${Device} userAgent=${item.userAgent} /></span>`,
     },
-    { title: 'From', cell: ({ ip }) => html`<span class="mono">${ip}</span>` },
-    { title: 'Last seen', cell: ({ lastSeenUtc }) => html`<${Time} of=${lastSeenUtc} />` },
-    { title: 'Ends', cell: ({ expiresUtc }) => html`<${Time} of=${expiresUtc} />` },
+    { title: 'From', brief: true, cell: ({ ip }) => html`<span class="mono">${ip}</span>` },
+    { title: 'Last seen', brief: true, cell: ({ lastSeenUtc }) => html`<${Time} of=${lastSeenUtc} />` },
+    { title: 'Ends', brief: true, cell: ({ expiresUtc }) => html`<${Time} of=${expiresUtc} />` },
     {
       title: 'Actions',
       action: true,
@@ -53,7 +59,7 @@ export function SessionsPart() {
       <header><h2>Recent logins</h2></header>
       <${Loaded} of=${log}>${(list) =>
         list.length === 0
-          ? html`<${Empty}><p>No logins yet.</p><//>`
-          : html`<${Table} caption="Recent logins" rows=${list} columns=${LOGINS} keyOf=${({ id }) => id} />`}<//>
+          ? html`<${Empty} icon="log-in"><p>No logins yet.</p><//>`
+          : html`<${Table} caption="Recent logins" rows=${list} columns=${COLUMNS} keyOf=${({ id }) => id} />`}<//>
     </section>`;
 }

@@ -48,7 +48,7 @@ export function SignUp({ onEnter }) {
         <label for="name">Key name <span class="soft">(optional)</span></label>
         <input id="name" maxlength="64" autocomplete="nickname" placeholder="My laptop" value=${name} onInput=${(event) => setName(event.currentTarget.value)} />
       </div>
-      ${passkeyHindrance() === undefined && html`<${Act} kind="primary" run=${() => enter(() => registerPasskey(label))}>Sign up with a passkey<//>`}
+      ${passkeyHindrance() === undefined && html`<${Act} run=${() => enter(() => registerPasskey(label))}>Sign up with a passkey<//>`}
       <${Act} run=${() => enter(() => registerSoftwareKey(label))}>Use this browser only<//>
       <p class="hint">“Use this browser only” stores a key that cannot be exported. It is lost when you clear the browser's data, so add a passkey before you rely on the account.</p>
     </div>

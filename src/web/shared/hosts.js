@@ -16,23 +16,27 @@ const KINDS = {
   registration: 'name not checked',
 };
 
-const LOOPBACK = new Set(['127.0.0.1', '[::1]', 'localhost']);
+const LOOPBACK = /^(127\.0\.0\.1|\[::1\]|localhost)(:\d+)?$/;
+const isLoopback = (host) => LOOPBACK.test(host);
 
 /** `action(host)`: the buttons of a row; none without it. */
 export function hostColumns(action) {
   const columns = [
     {
       title: 'Host',
+      head: true,
       cell: ({ name, host, kind }) =>
-        html`<strong>${name === '' ? host : `“${name}”`}</strong><br /><span class="small soft">${host !== null && name !== '' && html`<span class="wraps">${LOOPBACK.has(host) ? 'a program on a computer' : host}</span>, `}${KINDS[kind]}</span>`,
+        html`<strong>${name === '' ? host : `“${name}”`}</strong><br /><span class="small soft">${host !== null && name !== '' && html`<span class="wraps">${isLoopback(host) ? 'a program on a computer' : host}</span>, `}${KINDS[kind]}</span>`,
     },
     {
       title: 'May',
+      brief: true,
       cell: ({ scopes }) =>
         html`<span class="tags">${scopes.map((scope) => html`<span key=${scope} class=${scope === 'full' ? 'tag warn' : 'tag'} title=${scope}>${SCOPES[scope] ?? scope}</span>`)}</span>`,
     },
     {
       title: 'When',
+      bare: true,
       cell: ({ createdUtc, lastUsedUtc, expiresUtc }) =>
         html`<dl class="details lines"><div><dt>Connected</dt><dd><${Time} of=${createdUtc} /></dd></div><div><dt>Last used</dt><dd><${Time} of=${lastUsedUtc} /></dd></div><div><dt>Ends</dt><dd><${Time} of=${expiresUtc} /></dd></div></dl>`,
     },

@@ -37,14 +37,16 @@ export function useLoad(load, inputs) {
 /** Shows that it loads, a failure with a button to try again, or the content. `children` takes the value. */
 export function Loaded({ of: load, children }) {
   if (load.error !== undefined && load.value === undefined) {
-    return html`<div class="note bad" role="alert">
-      <${Icon} name="circle-alert" /><p>${sentenceOf(load.error)}</p>
-      <button type="button" onClick=${load.reload}>Try again</button>
+    return html`<div class="empty failed" role="alert">
+      <${Icon} name="circle-alert" /><p><strong>This did not load</strong><br />${withStop(sentenceOf(load.error))} Nothing was changed.</p>
+      <button type="button" onClick=${load.reload}><${Icon} name="rotate-cw" />Try again</button>
     </div>`;
   }
   if (load.value === undefined) return html`<${Skeleton} />`;
   return html`${load.error !== undefined && html`<div class="note bad" role="alert"><${Icon} name="circle-alert" /><p>${sentenceOf(load.error)}</p></div>`}${children(load.value)}`;
 }
+
+const withStop = (sentence) => (/[.!?]$/.test(sentence) ? sentence : `${sentence}.`);
 
 /** A view whose file is loaded when it is first shown: `load` resolves with its component. */
 export function View({ load, ...properties }) {
@@ -344,13 +346,16 @@ export function usePages(load, cursorOf, pageRows, inputs) {
   return useCursor(pageAfter, inputs);
 }
 
+const KINDS_OF_COLUMNS = ['number', 'action', 'brief', 'bare'];
+
 /**
  * A table; on a phone each row is a block, its titles before its values. `columns`: {title, cell(row), number?, head?,
- * action?}. `number`: numbers, `head`: the header of the row, `action`: buttons, whose title is not shown.
+ * action?, brief?, bare?}. `number`: numbers, `head`: the header of the row, `action`: buttons, whose title is not shown.
+ * On a phone `brief` ones share a line, as numbers do, and `bare` ones say what they are without a title.
  * `fits`: the columns have room on a phone.
  */
 export function Table({ rows, columns, keyOf, caption, fits = false }) {
-  const classOf = ({ number, action }) => (number ? 'number' : action ? 'action' : '');
+  const classOf = (column) => KINDS_OF_COLUMNS.find((kind) => column[kind]) ?? '';
   return html`<div class=${fits ? '' : 'scroll'} tabindex=${fits ? undefined : '0'} role=${fits ? undefined : 'region'} aria-label=${fits ? undefined : caption}>
     <table role="table" class=${fits ? '' : 'stacks'}>
       <caption class="hidden">${caption}</caption>
@@ -363,12 +368,12 @@ export function Table({ rows, columns, keyOf, caption, fits = false }) {
 }
 
 /** Rows of `usePages` or `useCursor` as a `Table` with its states. */
-export function PagedTable({ pages, columns, keyOf, empty, caption, more = 'Show more' }) {
+export function PagedTable({ pages, columns, keyOf, empty, caption, icon, more = 'Show more' }) {
   return html`<${Loaded} of=${pages}>
     ${() =>
       html`${
         pages.rows.length === 0
-          ? html`<${Empty}><p>${empty}</p><//>`
+          ? html`<${Empty} icon=${icon}><p>${empty}</p><//>`
           : html`<${Table} rows=${pages.rows} columns=${columns} keyOf=${keyOf} caption=${caption} />`
       }${!pages.isWhole && html`<p class="more"><${Act} run=${pages.more}>${more}<//></p>`}`}
   <//>`;

@@ -147,6 +147,7 @@ t.test('connect: a login that is too old for full access is repeated before the 
   const { page, violations, picture, clientId, landed } = await host.openRequest(t, browser, CLAUDE, {
     scope: 'full',
   });
+  await heading(page, 'Log in to connect');
   // The gateway's answer with an older login: fifteen minutes do not pass in a test.
   await page.route(
     '**/connect/request?*',

@@ -319,6 +319,7 @@ t.test('home: the field for a code offers passkeys in its autofill, and a chosen
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await part(page, 'Sessions').click();
   await logOut(page);
+  await page.getByText('Log in with a code').waitFor();
   t.same(await violations(), []);
   // The virtual authenticator chooses the passkey at once.
   await page.getByText('Log in with a code').click();

@@ -240,7 +240,7 @@ t.test(
 
 t.test('audit: each event has its sentence, with who acted and whose account it was', async (t) => {
   const { SENTENCES, sentenceOf } = (await import(
-    pathToFileURL(resolve('src/web/admin/sentences.js')).href
+    pathToFileURL(resolve('src/web/admin/audit/sentences.js')).href
   )) as { SENTENCES: object; sentenceOf(record: object): object };
   t.same(Object.keys(SENTENCES).sort(), [...AUDIT_EVENT_NAMES].sort());
   for (const event of AUDIT_EVENT_NAMES)

@@ -15,7 +15,7 @@ export interface OpenPage {
   readonly page: Page;
   /** Console errors, policy violations and throws since the last call. */
   complaints(): string[];
-  /** Violations of WCAG 2 A and AA, with where they are, and what sticks out, here and on a phone. */
+  /** Violations of WCAG 2 A and AA, with where they are, of its colours in dark too, and what sticks out, here and on a phone. */
   violations(): Promise<string[]>;
   /** A picture in light and dark, where `GATEHOUSE_SCREENSHOTS` names a folder. */
   picture(name: string): Promise<void>;
@@ -55,6 +55,20 @@ async function sticksOut(page: Page): Promise<string[]> {
   const found = await page.evaluate<string[]>(STICKS_OUT);
   if (size !== null) await page.setViewportSize(size);
   return [...here, ...found];
+}
+
+/** Finds what breaks these rules, or those with these tags, and where it is. */
+function axe(page: Page, rules: readonly string[]): Promise<string[]> {
+  return page.evaluate(async (runOnly) => {
+    type Result = { id: string; nodes: { target: unknown; failureSummary: string }[] };
+    const { axe } = globalThis as unknown as {
+      axe: { run(context: object, options: object): Promise<{ violations: Result[] }> };
+    };
+    const run = await axe.run({ include: [['body']] }, { runOnly });
+    return run.violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => `${id} at ${String(target)}: ${failureSummary}`),
+    );
+  }, rules);
 }
 
 /** A fresh profile on this address. It closes with the test. */
@@ -99,22 +113,12 @@ export async function openPage(
     },
     async violations() {
       await page.evaluate(AXE);
-      const found = await page.evaluate(async () => {
-        type Result = { id: string; nodes: { target: unknown; failureSummary: string }[] };
-        const { axe } = globalThis as unknown as {
-          axe: { run(context: object, options: object): Promise<{ violations: Result[] }> };
-        };
-        const run = await axe.run(
-          { include: [['body']] },
-          {
-            runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'],
-          },
-        );
-        return run.violations.flatMap(({ id, nodes }) =>
-          nodes.map(({ target, failureSummary }) => `${id} at ${String(target)}: ${failureSummary}`),
-        );
-      });
-      return [...found, ...(await sticksOut(page))];
+      const light = await axe(page, ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']);
+      // The scheme changes colours alone.
+      await page.emulateMedia({ colorScheme: 'dark' });
+      const dark = await axe(page, ['color-contrast', 'link-in-text-block']);
+      await page.emulateMedia({ colorScheme: 'light' });
+      return [...light, ...dark.map((text) => `dark: ${text}`), ...(await sticksOut(page))];
     },
     async picture(name) {
       if (FOLDER === undefined) return;

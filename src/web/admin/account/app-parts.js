@@ -2,6 +2,7 @@
 import { get, post } from '../../shared/api.js';
 import { Act, Ask, ShortId } from '../../shared/ui.js';
 import { html } from '../../vendor/preact.js';
+import { count } from '../figures.js';
 import { Who } from '../who.js';
 
 /** Holds every MCP host that no application describes; no account owns it, so only its switch can be changed. */
@@ -9,12 +10,14 @@ export const UNREGISTERED = '1';
 
 const application = {
   title: 'Application',
+  head: true,
   cell: (app) =>
     html`<strong>${app.name}</strong> ${app.id !== UNREGISTERED && html`<${ShortId} id=${app.id} />`}<br /><span class="small soft wraps">${app.id === UNREGISTERED ? 'MCP hosts that no application describes' : app.url}</span>${app.redirectUris?.length > 0 && html`<br /><span class="small soft">Connects by ${app.redirectUris.map((uri) => html`<span key=${uri} class="mono wraps">${uri} </span>`)}</span>`}`,
 };
 
 const owner = {
   title: 'Owner',
+  brief: true,
   cell: ({ ownerId, nickname }) =>
     ownerId === '0'
       ? html`<span class="soft">the gateway</span>`
@@ -23,6 +26,7 @@ const owner = {
 
 const state = {
   title: 'State',
+  brief: true,
   cell: (app) =>
     html`<span class="tags">${app.disabled ? html`<span class="tag bad">switched off</span>` : html`<span class=${`tag ${app.approved ? 'good' : 'warn'}`}>${app.approved ? 'approved' : 'pending approval'}</span>`}${app.mcpEnabled && html`<span class="tag good">MCP</span>`}</span>`,
 };
@@ -61,7 +65,7 @@ export function Webhook({ app }) {
   const { state } = app.webhook;
   const oldest = app.oldestUndeliveredSeconds;
   return html`<span class="small wraps">${app.webhookUrl}</span><br />
-    <span class="small soft">${app.success_count} delivered, ${app.failed_count} failed${oldest === null ? '' : `, oldest pending ${oldest} s`}</span><br />
+    <span class="small soft">${count(app.success_count)} delivered, ${count(app.failed_count)} failed${oldest === null ? '' : `, oldest pending ${count(oldest)} s`}</span><br />
     <span class=${`tag ${KINDS[state] ?? ''}`}>${state}</span>`;
 }
 

@@ -128,7 +128,7 @@ function Tabs({ sections, shown, account }) {
   );
   return html`<nav ref=${nav} class="tabs" aria-label="Lists of the account">${sections.map(
     ({ name, title, count }) =>
-      html`<a key=${name} href=${`${addressOfAccount(account.id)}&show=${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}${count !== undefined && html`<span class="count">${count(account)}</span>`}</a>`,
+      html`<a key=${name} href=${`${addressOfAccount(account.id)}&show=${name}`} aria-current=${name === shown ? 'page' : undefined}>${title}${count !== undefined && html`<span class="count">${count(account).toLocaleString('en')}</span>`}</a>`,
   )}</nav>`;
 }
 

@@ -7,9 +7,10 @@ import { get, getPage } from '../../shared/api.js';
 import { DeliveryList } from '../../shared/deliveries.js';
 import { Device } from '../../shared/device.js';
 import { hostColumns } from '../../shared/hosts.js';
+import { LOGINS } from '../../shared/logins.js';
 import { Act, Ask, ShortId, sizeText, Time } from '../../shared/ui.js';
 import { html } from '../../vendor/preact.js';
-import { AUDIT, auditColumns, recordKey } from '../audit.js';
+import { AUDIT, auditColumns, recordKey } from '../audit/page.js';
 import { KEYS, KeyActs, keyColumns } from '../key-parts.js';
 import { AppActs, deliveryActs, ownAppColumns } from './app-parts.js';
 import { AddKey } from './key-add.js';
@@ -28,13 +29,14 @@ const auditPages = (filter) => (userId, next) =>
 const SESSIONS = [
   {
     title: 'Session',
+    head: true,
     cell: ({ kind, loginType, userAgent }) =>
-      html`<strong><${Device} userAgent=${userAgent} /></strong><br /><span class="small soft">${kind === 'mcp' ? `Agent, ${loginType}` : 'Browser'}</span>`,
+      html`<strong><${Device} userAgent=${userAgent} /></strong><br /><span class="small soft">${kind === 'mcp' ? `Agent, ${LOGINS[loginType] ?? loginType}` : 'Browser'}</span>`,
   },
-  { title: 'From', cell: ({ ip }) => html`<span class="mono">${ip}</span>` },
-  { title: 'Opened', cell: ({ createdUtc }) => html`<${Time} of=${createdUtc} />` },
-  { title: 'Last seen', cell: ({ lastSeenUtc }) => html`<${Time} of=${lastSeenUtc} />` },
-  { title: 'Ends', cell: ({ expiresUtc }) => html`<${Time} of=${expiresUtc} />` },
+  { title: 'From', brief: true, cell: ({ ip }) => html`<span class="mono">${ip}</span>` },
+  { title: 'Opened', brief: true, cell: ({ createdUtc }) => html`<${Time} of=${createdUtc} />` },
+  { title: 'Last seen', brief: true, cell: ({ lastSeenUtc }) => html`<${Time} of=${lastSeenUtc} />` },
+  { title: 'Ends', brief: true, cell: ({ expiresUtc }) => html`<${Time} of=${expiresUtc} />` },
 ];
 
 /** Attempts of all applications of the account that have a webhook. */

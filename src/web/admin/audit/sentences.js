@@ -2,6 +2,8 @@
  * THE table of sentences of the audit log: what was done, in words, for each event. The person before it is who acted;
  * the account behind it, where a record has another one, is whose account it was. Read by the page and the tests.
  */
+import { LOGINS } from '../../shared/logins.js';
+
 const shown = (value) => (value === null || value === undefined || value === '' ? 'nothing' : String(value));
 const called = ({ name }) => (name ? ` “${name}”` : '');
 const counted = (count, one, several) => `${count ?? 'some'} ${count === 1 ? one : several}`;
@@ -73,7 +75,8 @@ export const SENTENCES = {
   webhook_resend: did('asked for a webhook again'),
   sign_up: did('signed up'),
   login: did(
-    ({ loginType, channel }) => `logged in${loginType || channel ? ` by ${loginType ?? channel}` : ''}`,
+    ({ loginType, channel }) =>
+      `logged in${LOGINS[loginType] === undefined ? (channel ? ` by ${channel}` : '') : `, ${LOGINS[loginType]}`}`,
   ),
   logout: did('logged out'),
   sessions_closed: did(({ count }) => `closed ${counted(count, 'session', 'sessions')}`),

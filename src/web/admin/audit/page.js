@@ -1,10 +1,13 @@
 /** The audit log and the login log: filters, the newest first, a page at a time. */
-import { get, getPage } from '../shared/api.js';
-import { PagedTable, ShortId, Time, useCursor, useLoad } from '../shared/ui.js';
-import { html } from '../vendor/preact.js';
-import { moveTo } from './address.js';
+import { get, getPage } from '../../shared/api.js';
+import { PagedTable, Time, useCursor, useLoad } from '../../shared/ui.js';
+import { html } from '../../vendor/preact.js';
+import { moveTo } from '../address.js';
+import { count } from '../figures.js';
+import { Filters } from '../folded.js';
+import { Csv, Who } from '../who.js';
+import { Details } from './details.js';
 import { sentenceOf } from './sentences.js';
-import { Csv, Who } from './who.js';
 
 export const AUDIT = '/ProxyAdmin/api/audit';
 const FILTERS = ['userId', 'event', 'ring', 'from', 'to', 'node'];
@@ -19,35 +22,17 @@ const RINGS = {
 export const auditColumns = [
   {
     title: 'When',
+    bare: true,
     cell: ({ utc }) => (utc === null ? html`<span class="soft">unknown</span>` : html`<${Time} of=${utc} />`),
   },
-  { title: 'What', cell: (record) => html`<${Sentence} record=${record} />` },
-  { title: 'Details', cell: (record) => html`<${Details} ...${record} />` },
+  { title: 'What', bare: true, cell: (record) => html`<${Sentence} record=${record} />` },
+  { title: 'Details', bare: true, cell: (record) => html`<${Details} ...${record} />` },
 ];
 
 /** A sentence with the actor, the act and its target; its event below. */
 function Sentence({ record }) {
   const { who, words, of, whom } = sentenceOf(record);
   return html`<span class="sentence">${who === null ? 'A caller without a login' : html`<${Who} ...${who} />`} ${words}${whom !== null && html` ${of} <${Who} ...${whom} />`}</span><br /><code class="small soft">${record.event}</code>`;
-}
-
-/** The other account of a record: who acted, or whose role was changed. */
-const OTHERS = ['by', 'subject'];
-
-const ID = /Id$/;
-
-/** Ids are short, and those that are null are left out. */
-function Details({ fields, otherNickname }) {
-  const shown = (name, value) => {
-    if (OTHERS.includes(name) && typeof value === 'string')
-      return html`<${Who} id=${value} nickname=${otherNickname} />`;
-    return ID.test(name) ? html`<${ShortId} id=${String(value)} />` : String(value ?? '–');
-  };
-  return html`<dl class="details">${Object.entries(fields)
-    .filter(([name, value]) => value !== null || !ID.test(name))
-    .map(
-      ([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${shown(name, value)}</dd></div>`,
-    )}</dl>`;
 }
 
 /** Column of a cluster alone. */
@@ -92,7 +77,8 @@ function Filter({ query, events, rings, preset, place }) {
   };
   const ring = value('ring') || (preset ?? '');
   const chosen = value('event') || (ring && `ring:${ring}`);
-  return html`<form class="card filters" aria-label="Filter" onSubmit=${show}>
+  const set = FILTERS.filter((name) => value(name) !== '').length;
+  return html`<${Filters} kind="card" set=${set} onSubmit=${show}>
     <div><label for="what">What</label>
       <select id="what" name="what">
         ${preset === undefined && html`<option value="" selected=${chosen === ''}>Everything</option>`}
@@ -113,8 +99,8 @@ function Filter({ query, events, rings, preset, place }) {
         ${place.nodes.map((name) => html`<option key=${name} value=${name} selected=${name === shownNode(query, place)}>${name}</option>`)}
       </select></div>`
     }
-    <div class="row"><button type="submit" class="primary">Show</button>${FILTERS.some((name) => value(name) !== '') && html`<button type="button" onClick=${() => moveTo({})}>Clear</button>`}</div>
-  </form>`;
+    <div class="row"><button type="submit" class="primary">Show</button>${set > 0 && html`<button type="button" onClick=${() => moveTo({})}>Clear</button>`}</div>
+  <//>`;
 }
 
 function Records({ query, preset, rings, caption }) {
@@ -128,11 +114,11 @@ function Records({ query, preset, rings, caption }) {
   const isFiltered = Object.keys(filter).length > 0;
   const ending = isFiltered ? 'No matching records.' : 'The log is empty.';
   return html`<${Filter} query=${query} events=${events.value ?? []} rings=${rings} preset=${preset} place=${place} />
-    <section class="card"><header><div class="push"><${Csv} list="audit" query=${exported} /></div></header>${place.calls === 'node' && html`<${OwnCalls} query=${query} place=${place} />`}
+    <section class="card"><header><h2>${caption}</h2><div class="push"><${Csv} list="audit" query=${exported} /></div></header>${place.calls === 'node' && html`<${OwnCalls} query=${query} place=${place} />`}
       <${PagedTable} pages=${pages} columns=${place.calls === 'gateway' ? auditColumns : [...auditColumns, nodeColumn]} keyOf=${recordKey} caption=${caption}
       empty=${pages.isWhole ? ending : 'No match in the records searched so far. Each page searches 20,000 records.'}
       more=${pages.rows.length === 0 ? 'Continue with older records' : 'Show older records'} />
-      ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One record' : `${pages.rows.length} records`}. End of the log.</p>`}</section>`;
+      ${pages.isWhole && pages.rows.length > 0 && html`<p class="small soft more">${pages.rows.length === 1 ? 'One record' : `${count(pages.rows.length)} records`}. End of the log.</p>`}</section>`;
 }
 
 export function AuditPage({ query }) {
