@@ -139,6 +139,7 @@ function Callers({ name }) {
     },
     {
       title: 'Login',
+      brief: true,
       cell: ({ loginType }) => LOGINS[loginType] ?? loginType ?? html`<span class="soft">none</span>`,
     },
     ...USE_COLUMNS.slice(0, 2),
