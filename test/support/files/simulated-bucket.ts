@@ -14,7 +14,8 @@ export type BucketFault =
   | 'streams share names'
   | 'a piece is acknowledged before it is stored'
   | 'listed pieces are removed'
-  | 'a former stream is heard';
+  | 'a former stream is heard'
+  | 'a sweep takes what drafts list';
 
 /** Bytes of a piece, and of each part of a transfer but the last one. */
 export const SIMULATED_PIECE_BYTES = 64;

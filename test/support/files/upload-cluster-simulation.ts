@@ -43,6 +43,8 @@ const DROPPED = 0.05;
 /** Share of the bodies for whose answer an uploader does not wait before it sends the next one. */
 const BOTH = 0.15;
 const SWEEPS_MAX = 1_000;
+/** Replicas of nodes that serve are not so far behind. */
+const SWEPT_AGE_MS = 5_000;
 const NOTHING_WANTED = { has: () => false };
 
 export interface UploadHistoryFigures {
@@ -174,7 +176,8 @@ class UploadHistory {
     const dice = this.#random();
     if (dice < 0.2)
       for (let count = this.#below(LET_THROUGH_MAX); count >= 0; count -= 1) await this.#cluster.step();
-    else if (dice < 0.8) await this.#cluster.pass(this.#below(PASS_MAX_MS), this.#random() < 0.7);
+    else if (dice < 0.78) await this.#cluster.pass(this.#below(PASS_MAX_MS), this.#random() < 0.7);
+    else if (dice < 0.82) this.#sweepEarly();
     else this.#faults.disturb();
   }
 
@@ -400,6 +403,25 @@ class UploadHistory {
   #rests({ app, paused }: SimulatedProcess<UploadProcess>, position: number): boolean {
     const isServing = paused === undefined && app.node.admits && app.cluster.replica.position === position;
     return isServing && app.backlog === 0 && app.actors?.count('draft') === 0;
+  }
+
+  /** One node removes what no draft wants, as it knows. It has heard of each draft whose objects are so old. */
+  #sweepEarly(): void {
+    const running = this.#cluster.processes.filter(
+      ({ app, paused }) => paused === undefined && app.node.admits,
+    );
+    const app = this.#pick(running)?.app;
+    if (app === undefined) return;
+    const isOpen = { has: (fileId: string) => app.actors?.lookup('draft', fileId) !== undefined };
+    const takesAll = this.#options.fault === 'a sweep takes what drafts list';
+    const beforeMs = this.#cluster.nowMs - (takesAll ? 0 : SWEPT_AGE_MS);
+    app.direct.sweep(app.objects, beforeMs, takesAll ? NOTHING_WANTED : isOpen).then(
+      ({ ended }) => {
+        this.#swept += ended;
+        this.#trace(`${app.tools.name}: swept ${ended}`);
+      },
+      (error: Error) => this.#trace(`${app.tools.name}: the sweep ended: ${error.message}`),
+    );
   }
 
   /** A day later nothing is there but files that are complete. */
