@@ -15,6 +15,10 @@ import { HIGH_LIMITS, launch, launchFor, type RunningGateway } from '../../kit/l
 
 t.setTimeout(120_000);
 
+const OPTIONS = { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] };
+/** Serves the tests that neither stop it nor ask for other settings. */
+const gateway = await launchFor(t, OPTIONS);
+
 async function agentOf(gateway: RunningGateway) {
   const person = await signUpAgent(gateway.url);
   const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
@@ -25,7 +29,7 @@ async function agentOf(gateway: RunningGateway) {
 t.test(
   'whole path: an agent logs in with its key and calls a tool; all of it survives kill -9',
   async (t) => {
-    let gateway = await launch({ configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
+    let gateway = await launch(OPTIONS);
     const { person, login, bearer } = await agentOf(gateway);
     t.match(login.json, {
       result: { loginType: 'McpVerified', appId: null, sessionId: /^[A-Za-z0-9_-]{46}$/ },
@@ -53,11 +57,7 @@ t.test(
     t.match(before.text, /1000\.00/);
 
     await gateway.kill();
-    gateway = await launch({
-      dataPath: gateway.dataPath,
-      configuration: { Settings: HIGH_LIMITS },
-      args: ['--sandbox'],
-    });
+    gateway = await launch({ ...OPTIONS, dataPath: gateway.dataPath });
     const after = await callTool(gateway.url, bearer, 'wallet_get_balance');
     t.same(after.json['result'], before.json['result'], 'the MCP session and the balance are unchanged');
     const keys = await request(`${gateway.url}/auth/v1/keys/user_keys`, {
@@ -76,7 +76,6 @@ t.test(
 t.test(
   'whole path: REST calls reach the wallet with a session cookie or a bearer, and not without',
   async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
     const { person, bearer } = await agentOf(gateway);
     const url = `${gateway.url}/wallet/v1/balance/get?currency=DEMO`;
     const text =
@@ -104,7 +103,6 @@ t.test(
 t.test(
   'whole path: the code of a payment order opens the tools of the payer without a login, and no other tools',
   async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
     const { bearer } = await agentOf(gateway);
     const order = { currency: 'DEMO', amount: '12.50', description: 'lunch' };
     const made = await callTool(gateway.url, bearer, 'payorder_create', order);
@@ -128,7 +126,6 @@ t.test(
 t.test(
   'whole path: an invite code opens its chat to a device without a login, and the owner reads its message',
   async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
     const { bearer } = await agentOf(gateway);
     const made = await callTool(gateway.url, bearer, 'chat_create', { name: 'lunch' });
     const invites = await callTool(gateway.url, bearer, 'chat_invites');
@@ -152,7 +149,6 @@ t.test(
 t.test(
   'whole path: closing a session, clearing mcpAccess and removing the key each end the agent at once',
   async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
     const headersOf = (cookie: string) => ({ Cookie: cookie });
     const ended = async (bearer: string, why: string) => {
       const answer = await callTool(gateway.url, bearer, 'wallet_get_balance');
