@@ -22,19 +22,19 @@ import {
 t.setTimeout(120_000);
 
 /** The clients ask for all metadata again at each step. */
-async function startHosts(t: Test, further: object = {}): Promise<{ url: string; person: Person }> {
-  const gateway = await launchFor(t, {
-    args: ['--sandbox'],
-    configuration: { Settings: HIGH_LIMITS, ...further },
-  });
-  return { url: gateway.url, person: await signUp(gateway.url) };
+const start = (t: Test, further: object = {}) =>
+  launchFor(t, { args: ['--sandbox'], configuration: { Settings: HIGH_LIMITS, ...further } });
+const { url: standing } = await start(t);
+
+async function newHost(url = standing): Promise<{ url: string; person: Person }> {
+  return { url, person: await signUp(url) };
 }
 
 for (const [name, clientOf] of Object.entries(VERSIONS)) {
   t.test(
     `connect, ${name}: from the address to a tool, a refresh, a revocation, a new consent`,
     async (t) => {
-      const { url, person } = await startHosts(t);
+      const { url, person } = await newHost();
       await liveAsHost(t, clientOf, { url, address: new URL(`${url}/connect/mcp`), person });
     },
   );
@@ -46,7 +46,7 @@ for (const name of ['sdk-1.11', 'sdk-1.15', 'sdk-1.17']) {
     `connect, ${name}: from the address to a tool, a refresh, a revocation, a new consent`,
     { skip: unavailable },
     async (t) => {
-      const { url, person } = await startHosts(t);
+      const { url, person } = await newHost();
       await liveAsHost(t, await formerClient(name), { url, address: new URL(`${url}/connect/mcp`), person });
     },
   );
@@ -56,7 +56,7 @@ t.test(
   'connect, sdk-1.15: without the metadata at the root it finds no login, and sdk-1.17 does',
   { skip: unavailable },
   async (t) => {
-    const { url, person } = await startHosts(t, { OAuthRootMetadata: false });
+    const { url, person } = await newHost((await start(t, { OAuthRootMetadata: false })).url);
     const address = new URL(`${url}/connect/mcp`);
     const client = (await formerClient('sdk-1.15'))(address, new HostMemory());
     await t.rejects(client.connect(), { message: /registration failed/ });
@@ -69,7 +69,7 @@ const SESSIONS = { name: 'sessions', arguments: {} };
 t.test(
   'connect, client 2: a call beyond its scope leads to the consent for the wider one, and then works',
   async (t) => {
-    const { url, person } = await startHosts(t);
+    const { url, person } = await newHost();
     const memory = new HostMemory();
     const address = new URL(`${url}/connect/mcp`);
     const client = await connectedHost(t, clientTwo, memory, { url, address, person });
@@ -95,7 +95,7 @@ t.test(
 t.test(
   'connect, client 1: a call beyond its scope is refreshed once, refused, and leaves the connection as it is',
   async (t) => {
-    const { url, person } = await startHosts(t);
+    const { url, person } = await newHost();
     const memory = new HostMemory();
     const address = new URL(`${url}/connect/mcp`);
     const client = await connectedHost(t, VERSIONS['client 1'], memory, { url, address, person });
@@ -111,7 +111,7 @@ t.test(
 );
 
 t.test('connect: a client with a header at /mcp is as before beside a connected host', async (t) => {
-  const { url, person } = await startHosts(t);
+  const { url, person } = await newHost();
   expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
   const bearer = await bearerOf(url, person.key);
   const memory = new HostMemory();

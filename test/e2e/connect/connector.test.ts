@@ -98,9 +98,11 @@ async function stdioClient(t: Test, home: string, url: string): Promise<Client> 
   return client;
 }
 
-/** A gateway, its owner, and a folder with the key of an agent that the owner allowed. */
-async function prepare(t: Test, options: { dataPath?: string; port?: number } = {}) {
-  const gateway = await launchFor(t, { args: SANDBOX, ...options });
+/** Serves the tests that neither stop nor restart it. */
+const standing = await launchFor(t, { args: SANDBOX });
+
+/** The owner, and a folder with the key of an agent that the owner allowed. */
+async function prepare(t: Test, gateway: RunningGateway = standing) {
   const home = temporaryFolder(t);
   const { stdout } = await connector(home, 'doctor', gateway.url);
   const owner = await signUp(gateway.url);
@@ -117,7 +119,7 @@ async function closeSessions(gateway: RunningGateway, owner: Person): Promise<vo
 t.test(
   'connector: a new key has a link and letters, and calls say so until its owner allows it',
   async (t) => {
-    const gateway = await launchFor(t, { args: SANDBOX });
+    const gateway = standing;
     const home = temporaryFolder(t);
     const client = await stdioClient(t, home, gateway.url);
     t.ok((await client.listTools()).tools.length > 0, 'a list needs no key');
@@ -145,14 +147,15 @@ t.test('connector: header prints a bearer that works; doctor finds nothing wrong
 t.test('connector: the host sees no closed session and no kill of the gateway', async (t) => {
   const dataPath = temporaryFolder(t);
   const port = await pickPort();
-  const { gateway, home, owner } = await prepare(t, { dataPath, port });
+  const options = { args: SANDBOX, dataPath, port };
+  const { gateway, home, owner } = await prepare(t, await launchFor(t, options));
   const client = await stdioClient(t, home, gateway.url);
   t.match(await client.callTool(BALANCE), AVAILABLE);
   await closeSessions(gateway, owner);
   t.match(await client.callTool(BALANCE), AVAILABLE, 'after close_sessions');
   await gateway.kill();
   const during = client.callTool(BALANCE);
-  await launchFor(t, { args: SANDBOX, dataPath, port });
+  await launchFor(t, options);
   t.match(await during, AVAILABLE, 'a call that began while the gateway was down');
   t.match(await client.callTool(BALANCE), AVAILABLE, 'after the restart');
 });
@@ -167,7 +170,7 @@ t.test('connector: a removed key is explained to the next call', async (t) => {
 });
 
 t.test('connector: two that start at once make one key, and both work with it', async (t) => {
-  const gateway = await launchFor(t, { args: SANDBOX });
+  const gateway = standing;
   const home = temporaryFolder(t);
   const [one, two] = await Promise.all([1, 2].map(() => connector(home, 'doctor', gateway.url)));
   const key = linkedKey(one?.stdout ?? '');
@@ -181,7 +184,7 @@ t.test('connector: two that start at once make one key, and both work with it', 
 });
 
 t.test('connector: both official clients use its fetch and see no closed session', async (t) => {
-  const gateway = await launchFor(t, { args: SANDBOX });
+  const gateway = standing;
   const owner = await signUp(gateway.url);
   const agent = newKey();
   await allow(gateway.url, owner, agent.publicKey);
