@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import {
   bearerOf,
   callTool,
@@ -32,12 +32,15 @@ async function metricsOf({ internal }: RunningGateway): Promise<string> {
 }
 
 /** A sandbox whose every request is sampled. */
-async function startTraced(t: Test) {
+async function startTraced() {
   const collector = closeAfter(t, await startCollector());
   const configuration = { Telemetry: { url: collector.url, sampleRatio: 1 } };
   const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
   return { collector, gateway };
 }
+
+/** Serves the tests of which each looks for spans of its own. */
+const traced = await startTraced();
 
 const call = (id: number, name: string, given: object = {}) => ({
   jsonrpc: '2.0',
@@ -127,7 +130,7 @@ t.test('traces: a batch of two tool calls is one tree down to turn, commit and m
 t.test(
   'traces: a call whose _meta names a parent continues its trace, with a link to the request',
   async (t) => {
-    const { collector, gateway } = await startTraced(t);
+    const { collector, gateway } = traced;
     const message = call(1, 'wallet_get_balance');
     const _meta = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-00`, tracestate: 'vendor=1' };
     const params = { ...message.params, _meta };
@@ -146,7 +149,7 @@ t.test(
 );
 
 t.test('traces: a login and a chunk of a file name their worker tasks', async (t) => {
-  const { collector, gateway } = await startTraced(t);
+  const { collector, gateway } = traced;
   const person = await signUp(gateway.url);
   expectOk('login', await logIn(gateway.url, person.key));
   const uploader = { url: gateway.url, cookie: person.cookie };
@@ -178,7 +181,7 @@ t.test('traces: a login and a chunk of a file name their worker tasks', async (t
 t.test(
   'traces: the check of an unknown session is a span, and the request has no route below it',
   async (t) => {
-    const { collector, gateway } = await startTraced(t);
+    const { collector, gateway } = traced;
     const headers = { Cookie: `sid=${'A'.repeat(46)}` };
     t.equal((await request(`${gateway.url}/auth/v1/sessions`, { headers })).status, 401);
     const spans = await collector.trace(({ name }) => name === 'GET /auth/v1/sessions');
@@ -191,7 +194,7 @@ t.test(
 );
 
 t.test('traces: webhook attempts are trees of their own that name the host, never the path', async (t) => {
-  const { collector, gateway } = await startTraced(t);
+  const { collector, gateway } = traced;
   const statuses = [410, 200];
   const receiver = createServer((incoming, answer) => {
     incoming.resume();
