@@ -399,7 +399,7 @@ export const VIEWS: readonly View[] = [
     async (page) => {
       await page.getByRole('main').getByText('Ada Brandt').first().waitFor();
       await page.keyboard.press('Control+k');
-      await page.keyboard.type('mar');
+      await page.getByRole('combobox').fill('mar');
       await page.getByRole('option', { name: /Mara/ }).waitFor();
     },
     { name: 'panel-search', documented: desktop('dark') },

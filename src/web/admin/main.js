@@ -127,11 +127,11 @@ const PAGES = [
 const LINKS = { '/ProxyAdmin/Setup': 'first', '/ProxyAdmin/Recovery': 'recovery' };
 
 const addressOf = (name) => `/ProxyAdmin/${name}`;
-/** Those that this gateway offers. */
+/** Those that this gateway offers. `nodes`: undefined until it is known whether there are several. */
 const pagesOf = (info, nodes) =>
   PAGES.filter(
     ({ feature, cluster }) =>
-      (feature === undefined || info.features.includes(feature)) && (!cluster || nodes.length > 0),
+      (feature === undefined || info.features.includes(feature)) && (!cluster || nodes?.length !== 0),
   );
 const pageAt = (path, pages) => pages.find(({ name }) => addressOf(name) === path) ?? pages[0];
 
@@ -226,10 +226,11 @@ const COUNTS = {
 function Panel({ address, info, place, session, logOut }) {
   const cluster = useLoad(loadNodes, []);
   const overview = useLoad(() => get('/ProxyAdmin/api/overview'), []);
-  return html`<${Loaded} of=${cluster}>${({ nodes }) => html`<${Pages} address=${address} info=${info} nodes=${nodes} overview=${overview.value} place=${place} session=${session} logOut=${logOut} />`}<//>`;
+  return html`<${Pages} address=${address} info=${info} cluster=${cluster} overview=${overview.value} place=${place} session=${session} logOut=${logOut} />`;
 }
 
-function Pages({ address, info, nodes, overview, place, session, logOut }) {
+function Pages({ address, info, cluster, overview, place, session, logOut }) {
+  const nodes = cluster.value?.nodes;
   const pages = pagesOf(info, nodes).map((page) => ({
     ...page,
     href: addressOf(page.name),
@@ -241,8 +242,8 @@ function Pages({ address, info, nodes, overview, place, session, logOut }) {
     document.title = `${title} · Gatehouse`;
   }, [title]);
   const shown = of === undefined ? address : `${name} ${query.get('userId')}`;
-  return html`<${Shell} pages=${pages.filter((page) => page.of === undefined)} current=${of ?? name} label="Pages" place=${place} home="/ProxyAdmin/Dashboard" session=${session} links=${LINKS_OF_ACCOUNT} logOut=${logOut} view=${of === undefined ? name : shown} find=${findIn}>
-    ${of === undefined && html`<h1>${title}</h1>`}<div key=${`${shown} ${session.userId}`}><${View} load=${load} info=${info} nodes=${nodes} role=${session.role} userId=${session.userId} query=${query} /></div>
+  return html`<${Shell} pages=${pages.filter((page) => page.of === undefined && (!page.cluster || nodes !== undefined))} current=${of ?? name} label="Pages" place=${place} home="/ProxyAdmin/Dashboard" session=${session} links=${LINKS_OF_ACCOUNT} logOut=${logOut} view=${of === undefined ? name : shown} find=${findIn}>
+    ${of === undefined && html`<h1>${title}</h1>`}<div key=${`${shown} ${session.userId}`}><${Loaded} of=${cluster}>${() => html`<${View} load=${load} info=${info} nodes=${nodes} role=${session.role} userId=${session.userId} query=${query} />`}<//></div>
   <//>`;
 }
 

@@ -48,8 +48,8 @@ async function deliveriesOf(userId) {
 }
 
 const FILES = [
-  { title: 'Uploaded', cell: ({ utc }) => html`<${Time} of=${utc} />` },
-  { title: 'File', cell: ({ fields }) => html`<${ShortId} id=${String(fields.fileId)} />` },
+  { title: 'File', head: true, cell: ({ fields }) => html`<${ShortId} id=${String(fields.fileId)} />` },
+  { title: 'Uploaded', brief: true, cell: ({ utc }) => html`<${Time} of=${utc} />` },
   { title: 'Size', number: true, cell: ({ fields }) => sizeText(fields.sizeBytes) },
   { title: 'CRC-32', number: true, cell: ({ fields }) => html`<span class="mono">${fields.crc32}</span>` },
 ];
