@@ -185,8 +185,7 @@ async function holdDeliveries(t: Test, { cookie }: Person): Promise<() => void> 
     incoming.resume();
     void released.then(() => answer.end());
   });
-  const { url } = await listenFor(t, receiver);
-  const webhookUrl = `${url}/`;
+  const webhookUrl = `${(await listenFor(t, receiver)).url}/`;
   const body = { name: 'Shop', url: 'https://shop.example', webhookUrl };
   const headers = { Cookie: cookie };
   expectOk('application', await request(`${url}/auth/v1/app/upsert_usr_app`, { headers, body }));
