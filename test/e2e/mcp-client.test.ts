@@ -22,9 +22,10 @@ import { connectClient, toolResult, useEveryTool } from '../support/mcp-clients/
 
 t.setTimeout(120_000);
 
+const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
+
 // covers R28 R77
 t.test('official client: every gateway and wallet tool on the real program, as McpVerified', async (t) => {
-  const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
   const enrol = async () => {
     const person = await signUpAgent(gateway.url);
     return { person, bearer: await bearerOf(gateway.url, person.key) };
@@ -34,7 +35,6 @@ t.test('official client: every gateway and wallet tool on the real program, as M
 
 // covers R1 R76
 t.test('official client: McpBasic reads the curated tools and moves no money', async (t) => {
-  const gateway = await launchFor(t, { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] });
   const client = await connectClient(
     t,
     gateway.url,
