@@ -73,7 +73,7 @@ const desktop = (...schemes: Scheme[]) => ({ size: 'desktop' as const, schemes }
 const phone = (...schemes: Scheme[]) => ({ size: 'phone' as const, schemes });
 
 const shows = (text: string | RegExp) => (page: Page) =>
-  page.locator('body').getByText(text).first().waitFor();
+  page.locator('body').getByText(text).filter({ visible: true }).first().waitFor();
 /** A list of the panel: where it is read, and what is said of an empty one. */
 const list = (route: string, says: string, none: unknown = []): Pick<View, 'reads'> => ({
   reads: { pattern: new RegExp(`/ProxyAdmin/api/${route}(\\?|$)`), none, says },

@@ -44,7 +44,8 @@ function shown(name, value, otherNickname) {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value !== 'number') return String(value);
   if (name.endsWith('Bytes')) return sizeText(value);
-  return DURATION.test(name) ? msText(value) : count(value);
+  if (!DURATION.test(name)) return count(value);
+  return value < 1_000 ? `${value} ms` : msText(value);
 }
 
 /** Ids are short, and those that are null are left out. */
