@@ -4,7 +4,8 @@ import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import t from 'tap';
 import { request, signUp } from '../../kit/agent.ts';
-import { entryOf, launch, plainEnvironment, runToEnd } from '../../kit/launch.ts';
+import { pickPort } from '../../kit/free-port.ts';
+import { entryOf, launch, launchFor, plainEnvironment, runToEnd } from '../../kit/launch.ts';
 
 t.setTimeout(240_000);
 
@@ -97,28 +98,29 @@ t.test(
   },
 );
 
+/** Answers commands that do not end it. */
+const standing = await launchFor(t);
+
 t.test('commands: status is one line or JSON of a running gateway, and 69 when none answers', async (t) => {
-  const gateway = await launch();
-  const { port } = new URL(gateway.internal);
+  const { port } = new URL(standing.internal);
   const line = await runToEnd(['status', '--internal-port', port]);
   t.match(line, { code: 0, stdout: new RegExp(`^healthy: gatehouse ${version} on Node .+ MiB\n$`) });
   const { stdout } = await runToEnd(['status', '--internal-port', port, '--json']);
   t.match(JSON.parse(stdout), { status: 'healthy', version, parts: {} });
-  await gateway.stop();
-  const gone = await runToEnd(['status', '--internal-port', port]);
+  const free = String(await pickPort());
+  const gone = await runToEnd(['status', '--internal-port', free]);
   t.match(gone, {
     code: 69,
     stdout: '',
-    stderr: new RegExp(`^gatehouse: http://127.0.0.1:${port}/health: .+\n$`),
+    stderr: new RegExp(`^gatehouse: http://127.0.0.1:${free}/health: .+\n$`),
   });
 });
 
 t.test('commands: profile prints the file of a running gateway; 64 and 69 where it cannot', async (t) => {
-  const gateway = await launch();
-  const at = ['--data', gateway.dataPath];
+  const at = ['--data', standing.dataPath];
   const { code, stdout } = await runToEnd(['profile', 'cpu', '--seconds', '1', ...at]);
   t.equal(code, 0);
-  t.ok(stdout.startsWith(join(gateway.dataPath, 'profiles')));
+  t.ok(stdout.startsWith(join(standing.dataPath, 'profiles')));
   t.match(readFileSync(stdout.trim(), 'utf8'), /"functionName":/);
   for (const args of [
     [],
@@ -128,8 +130,8 @@ t.test('commands: profile prints the file of a running gateway; 64 and 69 where 
     ['cpu', '--often'],
   ])
     t.match(await runToEnd(['profile', ...args, ...at]), { code: 64, stdout: '' }, args.join(' '));
-  await gateway.stop();
-  t.match(await runToEnd(['profile', 'cpu', ...at]), { code: 69, stderr: /no gateway serves/ });
+  const nowhere = ['--data', `${t.testdir({})}/data`];
+  t.match(await runToEnd(['profile', 'cpu', ...nowhere]), { code: 69, stderr: /no gateway serves/ });
 });
 
 t.test('commands: a restored backup serves its accounts; later ones are gone', async (t) => {
