@@ -141,7 +141,8 @@ export class BucketClient {
 
   async #attempt(request: BucketRequest, reader: OutboundReader, needsNew: boolean) {
     const { method, path, query = {}, headers = {}, body, target, signal } = request;
-    const pathname = this.#basePath + path;
+    // The bucket itself without a slash at its end, for storages that sign it so.
+    const pathname = path === '/' && this.#basePath !== '' ? this.#basePath : this.#basePath + path;
     const payload = typeof body === 'object' ? UNSIGNED_PAYLOAD : sha256Hex(body ?? '');
     const own = target === undefined ? headers : { ...headers, range: `bytes=${rangeOf(target)}` };
     const signable = { method, host: this.#requests.host, pathname, query, headers: own };

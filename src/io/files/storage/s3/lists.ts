@@ -12,6 +12,8 @@ interface Listed {
   readonly query: Query;
   /** Name of the element of a row. */
   readonly row: string;
+  /** A storage that does not have this list (501) has an empty one. */
+  readonly isOptional?: true;
   /** Leads to the page after this one. */
   next(text: string): Query | undefined;
 }
@@ -28,6 +30,7 @@ export const OBJECTS: Listed = {
 export const TRANSFERS: Listed = {
   query: { uploads: '', 'max-uploads': LIST_ROWS },
   row: 'Upload',
+  isOptional: true,
   next(text) {
     const key = textOf(text, 'NextKeyMarker');
     if (key === undefined || key === '') return undefined;
@@ -67,6 +70,7 @@ export class BucketList {
     const query = { ...this.#listed.query, prefix: this.#prefix, ...this.#next };
     try {
       const answer = await this.#client.ask({ method: 'GET', path: '/', query });
+      if (answer.status === 501 && this.#listed.isOptional === true) return '';
       if (answer.status !== 200) throw this.#client.refusal('GET', answer);
       return answer.text;
     } catch (error) {
