@@ -104,6 +104,7 @@ export const ATTENTION_ROWS: readonly AttentionRow[] = [
         .map(({ appId, state, sinceMs, host }) => ({
           title: `Webhook of ${appNames.get(appId) ?? `application …${appId.slice(-4)}`} ${state === 'failing' ? 'fails' : 'is disabled'}`,
           detail: `${host}, for ${minutes(nowMs - sinceMs)}. Events wait.`,
+          query: `deliveries=${appId}`,
         })),
   },
   {

@@ -11,7 +11,8 @@ const PAGE = 100;
 /** Applications that are counted, at most: a page of the largest size. */
 const COUNTED_MAX = 1_000;
 
-export function AppsPage({ info, role }) {
+/** `query`: the application whose deliveries are shown, where a link names it as `deliveries`. */
+export function AppsPage({ info, role, query }) {
   const [waitingOnly, setWaitingOnly] = useState(false);
   const filter = waitingOnly ? { approved: false } : {};
   const pages = usePages(
@@ -21,10 +22,10 @@ export function AppsPage({ info, role }) {
     [waitingOnly],
   );
   const waiting = useLoad(() => get('/ProxyAdmin/api/apps', { approved: false, limit: COUNTED_MAX }), []);
-  const [shown, setShown] = useState(undefined);
+  const [shown, setShown] = useState(query.get('deliveries') ?? undefined);
   const deliveries = useRef(null);
   // The list is below the table: the heading takes the focus, and the page scrolls to it.
-  useEffect(() => deliveries.current?.focus(), [shown]);
+  useEffect(() => deliveries.current?.focus(), [shown, pages.value === undefined]);
   const change = async (appId, flags) => {
     await post('/ProxyAdmin/api/apps/update', { appId, ...flags });
     await Promise.all([pages.reload(), waiting.reload()]);
@@ -51,9 +52,9 @@ export function AppsPage({ info, role }) {
       <div class="tools"><label class="check"><input type="checkbox" checked=${waitingOnly} onChange=${(event) => setWaitingOnly(event.currentTarget.checked)} />Only those without an approval</label><span class="small soft" role="status">${pendingText(waiting.value)}</span><div class="push"><${Csv} list="applications" query=${filter} /></div></div>
       <${PagedTable} pages=${pages} columns=${columns} keyOf=${({ id }) => id} caption="Applications" icon="app-window" empty="No applications yet." /></section>
     ${
-      chosen !== undefined &&
-      html`<section class="card"><header><h2 ref=${deliveries} tabindex="-1">Deliveries of ${chosen.name}</h2></header>
-      <${DeliveryList} key=${chosen.id} load=${attemptsOf((before) => get('/ProxyAdmin/api/deliveries', { appId: chosen.id, before }))} ...${role === 'viewer' ? {} : deliveryActs(() => chosen.id)} /></section>`
+      shown !== undefined &&
+      html`<section class="card"><header><h2 ref=${deliveries} tabindex="-1">Deliveries of ${chosen?.name ?? `application …${shown.slice(-4)}`}</h2></header>
+      <${DeliveryList} key=${shown} load=${attemptsOf((before) => get('/ProxyAdmin/api/deliveries', { appId: shown, before }))} ...${role === 'viewer' ? {} : deliveryActs(() => shown)} /></section>`
     }`;
 }
 

@@ -184,6 +184,15 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   await refreshUntil(page, delivery.getByText('2 attempts'));
   t.equal(await attempts.filter({ has: page.getByText('resend', { exact: true }) }).count(), 1);
   t.equal(heard.filter((id) => id === heard[0]).length, 2, 'the same webhook-id');
+  await copyDelivery(t, { page, violations, picture }, delivery);
+}
+
+/** Copies what a delivery carried and how it was signed, and finds it again by the link of the overview. */
+async function copyDelivery(
+  t: Test,
+  { page, violations, picture }: Pick<OpenPage, 'page' | 'violations' | 'picture'>,
+  delivery: Locator,
+): Promise<void> {
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await delivery.getByRole('button', { name: 'Show payload' }).click();
   await delivery.getByRole('button', { name: 'Copy payload' }).click();
@@ -202,6 +211,14 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   t.match(signature, /^webhook-id: msg_\S+\nwebhook-timestamp: \d{10}\nwebhook-signature: v1,\S{44}$/);
   t.same(await violations(), []);
   await picture('admin-delivery-payload');
+  const { id } = (
+    await page.evaluate<{ id: string; name: string }[]>(
+      `fetch('/ProxyAdmin/api/apps').then((answer) => answer.json()).then(({ result }) => result)`,
+    )
+  ).find(({ name }) => name === 'Shop') ?? { id: '' };
+  await page.goto(`${PANEL}Apps?deliveries=${id}`);
+  await page.getByRole('heading', { name: 'Deliveries of Shop' }).waitFor();
+  await delivery.getByText('2 attempts').waitFor();
 }
 
 /** No request is sent before the dialog is confirmed: not by a select, Escape or Cancel. */

@@ -86,6 +86,7 @@ t.test('attention: every row finds its case, the bad ones first, each with its p
     found.find(({ kind }) => kind === 'webhook')?.detail,
     'ledger.example.com:443, for 6 minutes. Events wait.',
   );
+  t.equal(found.find(({ kind }) => kind === 'webhook')?.href, '/ProxyAdmin/Apps?deliveries=12345678');
   t.equal(found.find(({ kind }) => kind === 'onlyAdmin')?.href, '/ProxyAdmin/Account?userId=77');
   t.end();
 });
