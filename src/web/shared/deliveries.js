@@ -75,14 +75,16 @@ function deliveriesOf(attempts) {
 const reasonOf = ({ status, class: failure }) => status ?? FAILURES[failure] ?? failure ?? '';
 
 const ATTEMPTS = [
-  { title: 'When', cell: ({ utc }) => html`<${Time} of=${utc} />` },
+  { title: 'When', brief: true, cell: ({ utc }) => html`<${Time} of=${utc} />` },
   {
     title: 'Attempt',
+    brief: true,
     cell: ({ attempt, source }) =>
       html`${attempt}${source === 'resend' && html` <span class="tag">resend</span>`}`,
   },
   {
     title: 'Outcome',
+    brief: true,
     cell: (attempt) =>
       html`<span class=${`tag ${KINDS[attempt.outcome] ?? ''}`}>${attempt.outcome}</span> ${reasonOf(attempt)}`,
   },
@@ -94,6 +96,7 @@ const ATTEMPTS = [
   { title: 'Answer', cell: ({ answer }) => answer && html`<span class="small wraps">${answer}</span>` },
   {
     title: 'Signature',
+    brief: true,
     cell: ({ webhookId, signed }) =>
       signed &&
       html`<${CopyText} text=${headersOf(webhookId, signed)} shown=${`${signed.signature.slice(0, 9)}…`} what="headers with the signature" />`,
