@@ -305,6 +305,11 @@ const STEPS: readonly Step[] = [
     call: ids(({ appId }) => ({ appId, webhookId: 'msg_unknown' })),
     status: 404,
   },
+  {
+    id: 'get_ProxyAdmin_api_delivery',
+    call: ({ appId }) => ({ query: { appId, webhookId: 'msg_unknown' } }),
+    status: 404,
+  },
   { id: 'post_auth_v1_app_revoke_access', call: ids(({ appId }) => ({ appId })) },
   { id: 'post_auth_v1_app_grant_access', call: ids(({ appId }) => ({ appId })) },
   { id: 'post_auth_v1_app_remove', call: app },
