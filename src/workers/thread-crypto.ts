@@ -5,7 +5,12 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject, verify, webcrypto } from 'node:crypto';
 import { KeyCache } from './key-cache.ts';
 
-type Algorithm = { readonly name: string; readonly hash?: { readonly name: string } };
+interface Algorithm {
+  readonly name: string;
+  readonly hash?: { readonly name: string };
+  readonly namedCurve?: string;
+}
+
 type Key = webcrypto.CryptoKey | ImportedKey;
 
 /** Names of WebCrypto, and of OpenSSL. */
@@ -15,8 +20,16 @@ const HASHES: ReadonlyMap<string, string> = new Map([
   ['SHA-384', 'sha384'],
   ['SHA-512', 'sha512'],
 ]);
-/** Algorithms that are verified here. Anything else that an attestation may bring goes to Node's WebCrypto. */
-const ALGORITHMS: ReadonlySet<string> = new Set(['ECDSA', 'RSASSA-PKCS1-v1_5', 'Ed25519']);
+/**
+ * Algorithms that are verified here, each with the public keys that it takes. Any other algorithm or key of an attestation
+ * goes to Node's WebCrypto, which verifies or refuses it.
+ */
+const FITS: Readonly<Record<string, (jwk: JsonWebKey, algorithm: Algorithm) => boolean>> = {
+  ECDSA: ({ kty, crv }, { namedCurve }) => kty === 'EC' && crv === namedCurve,
+  'RSASSA-PKCS1-v1_5': ({ kty, alg }, { hash }) =>
+    kty === 'RSA' && (alg === undefined || alg === `RS${hash?.name.slice('SHA-'.length)}`),
+  Ed25519: ({ kty, crv }) => kty === 'OKP' && crv === 'Ed25519',
+};
 
 /** RSA-4096 has 730 as text. An attestation may be signed by a longer key, which is not kept. */
 const TEXT_KEPT_MAX = 1_024;
@@ -51,7 +64,8 @@ async function importKey(
   extractable: boolean,
   usages: webcrypto.KeyUsage[],
 ): Promise<Key> {
-  if (!ALGORITHMS.has(algorithm.name))
+  const isPublic = jwk.d === undefined;
+  if (!isPublic || FITS[algorithm.name]?.(jwk, algorithm) !== true)
     return webcrypto.subtle.importKey(format, jwk as webcrypto.JsonWebKey, algorithm, extractable, usages);
   const name = JSON.stringify(jwk);
   const key = cachedKeys.get(name) ?? createPublicKey({ format, key: jwk });
@@ -67,6 +81,7 @@ async function verifySignature(
 ): Promise<boolean> {
   if (!(imported instanceof ImportedKey))
     return webcrypto.subtle.verify(algorithm, imported, signature, data);
+  if (algorithm.name !== imported.algorithm.name) throw new TypeError('the key is of another algorithm');
   const { key, name } = imported;
   const isGood = verify(hashOf(algorithm, imported), data, { key, dsaEncoding: 'ieee-p1363' }, signature);
   if (isGood && name.length <= TEXT_KEPT_MAX) cachedKeys.keep(name, key);
@@ -76,7 +91,7 @@ async function verifySignature(
 /** ECDSA names its hash with the signature, RSA with the key; Ed25519 has none. */
 function hashOf({ name, hash }: Algorithm, { algorithm }: ImportedKey): string | null {
   if (name === 'Ed25519') return null;
-  return hashNamed((hash ?? algorithm.hash)?.name ?? '');
+  return hashNamed((name === 'ECDSA' ? hash : algorithm.hash)?.name ?? '');
 }
 
 function hashNamed(name: string): string {

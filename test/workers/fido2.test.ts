@@ -252,12 +252,6 @@ t.test('signatures: verdicts are those of WebCrypto, which the library does not 
     const imported = await THREAD_CRYPTO.subtle.importKey('jwk', jwk, algorithm, false, ['verify']);
     t.notOk(await THREAD_CRYPTO.subtle.verify(algorithm, imported, signature, randomBytes(69)), 'other data');
   }
-  const off = { kty: 'EC', crv: 'P-256', x: 'A'.repeat(43), y: 'A'.repeat(43) };
-  await t.rejects(
-    THREAD_CRYPTO.subtle.importKey('jwk', off, { name: 'ECDSA' }, false, ['verify']),
-    'no point of the curve',
-  );
-
   const calls: string[] = [];
   for (const name of ['digest', 'importKey', 'verify'] as const)
     t.intercept(Object.getPrototypeOf(subtle), name, {
@@ -272,6 +266,44 @@ t.test('signatures: verdicts are those of WebCrypto, which the library does not 
   }
   t.same(calls, []);
   t.equal(globalThis.crypto.subtle, subtle, 'the global is as it was');
+});
+
+t.test('signatures: a key that does not fit its algorithm is refused', async (t) => {
+  const { subtle } = webcrypto;
+  const data = randomBytes(69);
+  const off = { kty: 'EC', crv: 'P-256', x: 'A'.repeat(43), y: 'A'.repeat(43) };
+  await t.rejects(
+    THREAD_CRYPTO.subtle.importKey('jwk', off, { name: 'ECDSA' }, false, ['verify']),
+    'no point of the curve',
+  );
+
+  const P256 = { name: 'ECDSA', namedCurve: 'P-256', hash: { name: 'SHA-256' } };
+  const RSA = { name: 'RSASSA-PKCS1-v1_5', hash: { name: 'SHA-256' } };
+  const keys = await Promise.all([
+    subtle.generateKey(P256, true, ['sign', 'verify']),
+    subtle.generateKey({ ...RSA, modulusLength: 2_048, publicExponent: Uint8Array.of(1, 0, 1) }, true, [
+      'sign',
+      'verify',
+    ]),
+  ]);
+  const [ec, ecPrivate, rsa] = await Promise.all(
+    [keys[0].publicKey, keys[0].privateKey, keys[1].publicKey].map((key) => subtle.exportKey('jwk', key)),
+  );
+  const { key_ops: _, ...ofEc } = ec ?? {};
+  const { key_ops: __, ...ofRsa } = rsa ?? {};
+  for (const [what, jwk, algorithm] of [
+    ['another curve', ofEc, { ...P256, namedCurve: 'P-384' }],
+    ['a private key', ecPrivate, P256],
+    ['a key of a curve for Ed25519', ofEc, { name: 'Ed25519' }],
+    ['a key of a curve for RSA', ofEc, RSA],
+    ['another hash than the key names', ofRsa, { ...RSA, hash: { name: 'SHA-1' } }],
+  ] as const)
+    await t.rejects(THREAD_CRYPTO.subtle.importKey('jwk', jwk ?? {}, algorithm, false, ['verify']), what);
+  const imported = await THREAD_CRYPTO.subtle.importKey('jwk', ofRsa, RSA, false, ['verify']);
+  const signed = new Uint8Array(await subtle.sign(RSA, keys[1].privateKey, data));
+  await t.rejects(THREAD_CRYPTO.subtle.verify(P256, imported, signed, data), 'a key of another algorithm');
+  const asked = { ...RSA, hash: { name: 'SHA-1' } };
+  t.ok(await THREAD_CRYPTO.subtle.verify(asked, imported, signed, data), 'the hash is that of the key');
 });
 
 t.test('attestation: no trust anchors, so no revocation list is ever fetched', async (t) => {
