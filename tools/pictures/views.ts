@@ -67,7 +67,7 @@ export async function openView(page: Page, stage: Stage, view: View, state: Stat
     slow: (shown: Page) => shown.locator('.skeleton').first().waitFor(),
   }[state];
   await ready(page);
-  if (state !== 'slow') await page.waitForFunction("document.querySelector('.skeleton') === null");
+  if (state !== 'slow') await page.locator('.skeleton').first().waitFor({ state: 'detached' });
 }
 
 const desktop = (...schemes: Scheme[]) => ({ size: 'desktop' as const, schemes });

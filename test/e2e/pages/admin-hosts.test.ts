@@ -1,6 +1,6 @@
 /** Connected hosts in the admin panel: the list of an account, its end, the switch of unregistered hosts. */
 import t from 'tap';
-import { launchFor } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { CLAUDE, connectHost } from '../../support/pages/connect.ts';
 import { openPage } from '../../support/pages/pages.ts';
@@ -8,7 +8,7 @@ import { becomeAdmin, linkTo, printedLink } from '../../support/pages/panel.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
-const gateway = await launchFor(t);
+const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS } });
 const HOME = gateway.url.replace('127.0.0.1', 'localhost');
 const host = connectHost(HOME);
 

@@ -115,25 +115,32 @@ export async function openPage(
       await page.evaluate(AXE);
       const light = await axe(page, ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']);
       // The scheme changes colours alone.
-      await page.emulateMedia({ colorScheme: 'dark' });
+      await turn(page, 'dark');
       const dark = await axe(page, ['color-contrast', 'link-in-text-block']);
-      await page.emulateMedia({ colorScheme: 'light' });
+      await turn(page, 'light');
       return [...light, ...dark.map((text) => `dark: ${text}`), ...(await sticksOut(page))];
     },
     async picture(name) {
       if (FOLDER === undefined) return;
       mkdirSync(FOLDER, { recursive: true });
       for (const scheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme: scheme });
+        await turn(page, scheme);
         await page.screenshot({ path: join(FOLDER, `${name}-${scheme}.png`), fullPage: true });
       }
-      await page.emulateMedia({ colorScheme: 'light' });
+      await turn(page, 'light');
       const size = page.viewportSize();
       await page.setViewportSize(PHONE);
       await page.screenshot({ path: join(FOLDER, `${name}-phone.png`), fullPage: true });
       if (size !== null) await page.setViewportSize(size);
     },
   };
+}
+
+/** Turns a page to a colour scheme. The explorer follows by a class that it sets later. */
+async function turn(page: Page, scheme: 'light' | 'dark'): Promise<void> {
+  await page.emulateMedia({ colorScheme: scheme });
+  if ((await page.locator('.swagger-ui').count()) === 0) return;
+  await page.locator(scheme === 'dark' ? 'html.dark-mode' : 'html:not(.dark-mode)').waitFor();
 }
 
 /** By the menu of the account. */
