@@ -36,7 +36,7 @@ export function LogIn({ session, link, onEnter }) {
 function NoRole({ session }) {
   return html`<section class="card">
     <header><h1>This account has no role</h1></header>
-    <p>You are logged in as account <code>${session.userId}</code>. An admin can assign a role under Users.</p>
+    <p>You are logged in as account <code>${session.userId}</code>. An admin can give it a role on the page Accounts.</p>
     <p>No admin yet? Use the set-up link that the gateway prints at start, or add a key to <code>Admin.publicKeys</code> in the configuration.</p>
   </section>`;
 }
