@@ -23,6 +23,7 @@ import { type AccountCall, askOptions } from '../accounts/account.ts';
 import { type AppItem, appItem, requireOwnApp } from '../apps/apps.ts';
 import type { AtDeliverer, ShownLine, WebhookOwnerWork } from './owner-work.ts';
 
+const webhookIdSchema = idText('Of one attempt and its repeats', 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W');
 const failureClasses = ['blocked_address', 'unresolved', 'unreachable', 'timed_out', 'broken'] as const;
 
 /** One attempt. `class` where there was no answer, `status` where there was one. */
@@ -30,7 +31,7 @@ const deliverySchema = named(
   'Delivery',
   object({
     number: integer(),
-    webhookId: idText('Of one attempt and its repeats', 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'),
+    webhookId: webhookIdSchema,
     source: oneOf(['live', 'resend', 'ping']),
     utc: utcText(),
     attempt: integer(),
@@ -57,7 +58,7 @@ const deliverySchema = named(
 
 export const payloadSchema = named(
   'DeliveryPayload',
-  object({ webhookId: text(), payload: text({ examples: ['{"module":"core"}'] }) }),
+  object({ webhookId: webhookIdSchema, payload: text({ examples: ['{"module":"core"}'] }) }),
 );
 
 export const deliveriesSchema = named(
@@ -66,7 +67,7 @@ export const deliveriesSchema = named(
     items: array(deliverySchema),
     parked: array(
       object({
-        webhookId: idText('Of one attempt and its repeats', 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'),
+        webhookId: webhookIdSchema,
         tick: text({ examples: ['1795167000000123'] }),
         utc: utcText(),
         status: nullable(integer()),
@@ -85,7 +86,7 @@ export const resendSchema = named(
 export const pingSchema = named(
   'Ping',
   object({
-    webhookId: idText('Of one attempt and its repeats', 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W'),
+    webhookId: webhookIdSchema,
     delivered: boolean(),
     status: nullable(integer()),
     class: nullable(oneOf(failureClasses)),

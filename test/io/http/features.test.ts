@@ -118,6 +118,7 @@ t.test('features: the routes of each feature are those of files, events, streams
     streams: ['GET /auth/v1/events'],
     webhooks: [
       'GET /ProxyAdmin/api/deliveries',
+      'GET /ProxyAdmin/api/delivery',
       'GET /auth/v1/app/deliveries',
       'POST /ProxyAdmin/api/resend',
       'POST /auth/v1/app/enable',
