@@ -125,7 +125,9 @@ async function served(name: string, damage: JournalDamage['damage']) {
     await use(() => logIn(gateway.url, key));
   }
   await signUp(gateway.url).catch(() => undefined);
-  const { code, signal } = await gateway.stop();
+  // Rejects where the engine ended the process.
+  await gateway.stop().catch(() => undefined);
+  const { code, signal } = await gateway.exited;
   const fatal = gateway
     .output()
     .stderr.split('\n')
