@@ -29,6 +29,7 @@ const SMALL = '8 files of 64 KB at once';
 const SMALL_FILES = { streams: 8, fileBytes: 64 * 1024 } as const;
 const OWN_CHUNKS = 'gatehouse, chunks alone';
 const BARE_CHUNKS = 'bare uWS handler, chunks alone';
+const SYNCED_TUS = '@tus/server, synced';
 const TUS_CHUNKS = '@tus/server, PATCHes of 256 KB';
 /** One of the largest files after the other: the hard cap of a file is 100 MiB. */
 const GIGABYTE_FILES = 10;
@@ -81,6 +82,13 @@ export const uploadV2: Scenario = {
       atLeast: 1,
       row: 'files of 64 KB, eight at once, against @tus/server',
     },
+    {
+      of: `gatehouse, ${SMALL}`,
+      against: `${SYNCED_TUS}, ${SMALL}`,
+      by: 'rate',
+      atLeast: 1,
+      row: 'files of 64 KB, eight at once, against @tus/server that syncs each file',
+    },
     { figure: DELAY_FIGURE, atMost: 20, row: 'upload of 1 GB: event-loop delay p99' },
     { figure: RSS_FIGURE, atMost: 8, row: 'upload of 1 GB: memory' },
   ],
@@ -98,7 +106,7 @@ async function runUploads(bench: Bench, kind: 'v1' | 'v2'): Promise<ScenarioResu
   const comparison = await bench.compare([...own, ...(await PEERS[kind](bench, client))]);
   const notes = [
     MEMORY_NOTE,
-    'Processor time is for one MiB. The gateway syncs each file and each commit; the others sync nothing.',
+    'Processor time is for one MiB. The gateway syncs each file and each commit, and one peer each finished file; the others sync nothing.',
   ];
   if (kind === 'v1') return { comparison, notes };
   const plan = { kind, url: gateway.url, cookies: gateway.cookies, connectionsPerFile: 1, files: 1 };
@@ -179,6 +187,8 @@ const PEERS: Record<'v1' | 'v2', (bench: Bench, client: TransferClient) => Promi
       subjects.push(peerSubject(bench, client, '@tus/server', peer, tus));
       const small = { ...tus, ...SMALL_FILES, group: SMALL };
       subjects.push(peerSubject(bench, client, `@tus/server, ${SMALL}`, peer, small));
+      const synced = await startTus(bench, 'sync');
+      subjects.push(peerSubject(bench, client, `${SYNCED_TUS}, ${SMALL}`, synced, small));
     }
     if (bench.optionalPeer('node-http'))
       subjects.push(peerSubject(bench, client, 'node:http', await startPlainFiles(bench), put));

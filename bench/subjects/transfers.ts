@@ -177,9 +177,10 @@ http {
 `;
 }
 
-export async function startTus(bench: Bench): Promise<Peer> {
+/** `mode`: 'sync' where each finished file is to be on disk before its answer. */
+export async function startTus(bench: Bench, ...mode: readonly 'sync'[]): Promise<Peer> {
   const root = storedFiles(bench);
-  const { url, pid, stop } = await startPeer('tus-server', [root]);
+  const { url, pid, stop } = await startPeer('tus-server', [root, ...mode]);
   bench.onTeardown(stop);
   return { url, pid, root };
 }

@@ -110,7 +110,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const chatUrl = addresses.get('chat');
   const dashboard = new Dashboard(() => pipelines.readings());
   const shown = { dashboard, history: openHistory(metrics, () => pipelines.readings()) };
-  const requests = observeRequests(configuration, metrics, Date.now, telemetry.follow);
+  const requests = observeRequests(configuration, metrics, telemetry.follow);
   const logId = cluster?.pgLog.logId;
   const late = { actors: () => actors, cipher: () => cipher, site: () => site };
   const files = await startFileTransport({ ...base, ...late, modules, chatUrl, logId, exchange }, cluster);

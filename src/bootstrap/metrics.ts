@@ -383,14 +383,13 @@ export interface FinishedRequests {
 export function observeRequests(
   configuration: Configuration,
   metrics: Metrics,
-  clock: () => number,
   follow: ((line: string) => void) | undefined,
 ): FinishedRequests {
   const { format, level } = configuration.log;
   // Styled last: a follower gets JSON, of the lines that are written.
   const written = styledSink(openLineSink(), { format, level: 'info' });
   const sink = styledSink(follow ? followedSink(written, follow) : written, { format: 'json', level });
-  const log = createRequestLog(configuration.log, sink, clock);
+  const log = createRequestLog(configuration.log, sink);
   return {
     sink,
     observers: log === undefined ? [metrics] : [metrics, { observe: log }],

@@ -30,7 +30,7 @@ export interface FeatureFacts {
 }
 
 /** The same facts give the same object: pages keep what they make of it. */
-const OFFERS = new Map<string, OfferedFeatures>();
+const OFFERS: OfferedFeatures[] = [];
 
 /**
  * The only place that decides: routes name their feature, and background work asks here before it starts. Without facts of
@@ -38,14 +38,14 @@ const OFFERS = new Map<string, OfferedFeatures>();
  */
 export function featuresOf(facts: Partial<FeatureFacts> = {}): OfferedFeatures {
   const { membersReadEvents = true, sharesFiles = true } = facts;
-  const key = `${membersReadEvents} ${sharesFiles}`;
-  const known = OFFERS.get(key);
+  const index = (membersReadEvents ? 2 : 0) + (sharesFiles ? 1 : 0);
+  const known = OFFERS[index];
   if (known !== undefined) return known;
   const isMissing = (feature: Feature) => !(feature === 'files' ? sharesFiles : membersReadEvents);
   const offer = {
     offered: FEATURES.filter((feature) => !isMissing(feature)),
     missing: new Set(FEATURES.filter(isMissing)),
   };
-  OFFERS.set(key, offer);
+  OFFERS[index] = offer;
   return offer;
 }

@@ -36,6 +36,8 @@ export interface SessionContext {
   readonly grant?: SessionGrant;
   /** Role in the admin panel: `admin` for a holder of a key of the configuration; absent for all others. */
   readonly role?: Role;
+  /** Nickname of the account; absent without one. */
+  readonly nickname?: string;
 }
 
 /** The consent behind a session. */

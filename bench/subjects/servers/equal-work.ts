@@ -6,7 +6,6 @@ import { mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { hashToken } from '../../../src/domain/ids.ts';
-import { toIso } from '../../../src/domain/time.ts';
 import { openLineSink } from '../../../src/io/observability/log.ts';
 import { newRequestId } from '../../../src/io/observability/request-ids.ts';
 import { requestLine } from '../../../src/io/observability/request-log.ts';
@@ -44,6 +43,7 @@ await listen((app) =>
       status: 200,
       error: undefined,
       durationMs: performance.now() - startedMs,
+      finishedMs: Date.now(),
       responseBytes: body.length,
       clientAddress: '127.0.0.1',
       userAgent: request.getHeader('user-agent'),
@@ -52,6 +52,6 @@ await listen((app) =>
       clientRequestId: undefined,
       traceparent: undefined,
     };
-    sink.write(requestLine(record, toIso(Date.now())));
+    sink.write(requestLine(record));
   }),
 );

@@ -206,10 +206,12 @@ export function contextOf(
     createdMs: session.createdMs,
     expiresMs: session.expiresMs,
   };
-  if (grant !== undefined) return { ...context, grant: sessionGrantOf(grant) };
+  const { nickname } = state;
+  const named = nickname === null ? context : { ...context, nickname };
+  if (grant !== undefined) return { ...named, grant: sessionGrantOf(grant) };
   const { entry } = session;
-  if (entry === undefined) return role === undefined ? context : { ...context, role };
-  return role === undefined ? { ...context, entry } : { ...context, entry, role };
+  if (entry === undefined) return role === undefined ? named : { ...named, role };
+  return role === undefined ? { ...named, entry } : { ...named, entry, role };
 }
 
 function sessionGrantOf({ id, appId, audience, entry }: HostGrant): SessionGrant {

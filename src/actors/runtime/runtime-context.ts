@@ -68,9 +68,10 @@ export class TurnView implements Turn {
   readonly nowMs: number;
   readonly commandId: string;
 
-  constructor(context: RuntimeContext, commandId: string) {
+  /** `nowMs`: where the clock was just read. */
+  constructor(context: RuntimeContext, commandId: string, nowMs = context.clock()) {
     this.#context = context;
-    this.nowMs = context.clock();
+    this.nowMs = nowMs;
     this.commandId = commandId;
   }
 

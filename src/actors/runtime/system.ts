@@ -109,7 +109,7 @@ export class RunningSystem implements ActorSystem {
     const { context, supervision } = this.#wiring;
     let reply: unknown;
     try {
-      reply = kind.decideNow(cell.state, cell.volatile, command, new TurnView(context, ''));
+      reply = kind.decideNow(cell.state, cell.volatile, command, new TurnView(context, '', cell.lastUsedMs));
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       supervision.failed(kind.kind, id, command, error);

@@ -39,9 +39,8 @@ export class LoopWatch {
     this.#atEnd = atEnd;
   }
 
-  /** From here on the loop works for this route and tool. */
-  note(route: string, tool = ''): void {
-    const nowMs = this.#now();
+  /** From here on the loop works for this route and tool. `nowMs`: where the caller has just read the clock. */
+  note(route: string, tool = '', nowMs = this.#now()): void {
     if (this.#isRunning) this.#close(nowMs);
     else {
       this.#isRunning = true;

@@ -37,7 +37,6 @@ interface RequestLogOptions {
 export function createRequestLog(
   { requests: mode, sample = {}, random = Math.random }: RequestLogOptions,
   sink: Pick<LineSink, 'write'>,
-  clock: () => number,
 ): ((record: FinishedRequest) => void) | undefined {
   if (mode === 'off') return undefined;
   const parts = new Map(Object.entries(sample));
@@ -47,7 +46,7 @@ export function createRequestLog(
   };
   return (record) => {
     if ((mode === 'errors' || isLeftOut(record)) && !isRefused(record)) return;
-    sink.write(requestLine(record, toIso(clock())));
+    sink.write(requestLine(record));
   };
 }
 
@@ -62,8 +61,9 @@ const last = {
   clientText: '',
 };
 
-/** The line with its line feed: ASCII alone, at most 4 KiB, whatever was sent. `time` is ISO 8601 in UTC. */
-export function requestLine(record: FinishedRequest, time: string): string {
+/** The line with its line feed: ASCII alone, at most 4 KiB, whatever was sent. */
+export function requestLine(record: FinishedRequest): string {
+  const time = toIso(record.finishedMs);
   const { userId, clientRequestId, traceparent } = record;
   const user = userId === undefined ? '' : `,"userId":${shown(userId, SHORT_CHARACTERS_MAX)}`;
   // The id is not escaped: its own pattern is narrower.

@@ -1,5 +1,4 @@
 /** Public information: get_info, info and health (spec 4.4). */
-import type { ActorSystem } from '../../actors/runtime/actor.ts';
 import { FEATURES } from '../../domain/features.ts';
 import { CHUNK_BYTES } from '../../domain/files/files.ts';
 import { SCOPE_SETTINGS, type ScopeCode } from '../../domain/limits/quotas.ts';
@@ -20,7 +19,7 @@ import type { SessionContext } from '../../domain/sessions.ts';
 import type { SettingsReader } from '../../domain/settings/settings.ts';
 import { isPageOrigin, type Site } from '../../domain/site.ts';
 import { toIso } from '../../domain/time.ts';
-import { nicknameOf, nicknameSchema } from '../accounts/nicknames.ts';
+import { nicknameSchema } from '../accounts/nicknames.ts';
 import { type AnyRoute, defineRoute, Reply } from '../http/table/route.ts';
 
 /** The state that `/health` reports. */
@@ -121,15 +120,15 @@ export const info = defineRoute({
     limits: limitsShape,
     session: nullable(object({ userId: idText(), nickname: nicknameSchema, role: nullable(oneOf(ROLES)) })),
   }),
-  handle({ actors, site, settings, session }) {
-    const whose = session === undefined ? null : whoseSession(actors, session);
+  handle({ site, settings, session }) {
+    const whose = session === undefined ? null : whoseSession(session);
     const text = `{"result":{${publicFacts(site, settings)},"session":${JSON.stringify(whose)}}}`;
     return new Reply(200, text, 'application/json');
   },
 });
 
-function whoseSession(actors: ActorSystem, { userId, role }: SessionContext) {
-  return { userId, nickname: nicknameOf(actors, userId), role: role ?? null };
+function whoseSession({ userId, nickname, role }: SessionContext) {
+  return { userId, nickname: nickname ?? null, role: role ?? null };
 }
 
 interface PublicFacts {

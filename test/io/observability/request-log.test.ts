@@ -11,7 +11,7 @@ import { type LineSink, openLineSink } from '../../../src/io/observability/log.t
 import { TRAFFIC_LINES } from '../../../src/io/observability/log-lines.ts';
 import { createRequestLog, requestLine } from '../../../src/io/observability/request-log.ts';
 import { runs } from '../../support/depth.ts';
-import { connectRaw, START_MS, sendRaw, startHttp } from '../../support/http.ts';
+import { connectRaw, sendRaw, startHttp } from '../../support/http.ts';
 
 const TIME = '2026-11-21T00:00:00.000Z';
 /** Longest write that a pipe takes whole. */
@@ -24,6 +24,7 @@ const RECORD: FinishedRequest = {
   status: 200,
   error: undefined,
   durationMs: 0.123456,
+  finishedMs: Date.parse(TIME),
   responseBytes: 42,
   clientAddress: '127.0.0.1',
   userAgent: 'curl/8',
@@ -72,7 +73,7 @@ function startLogged() {
     ],
     pipeline: {
       observers: [
-        { observe: createRequestLog({ requests: 'all' }, sink, () => START_MS) ?? (() => undefined) },
+        { observe: createRequestLog({ requests: 'all' }, sink) ?? (() => undefined) },
       ],
     },
   });
@@ -82,18 +83,18 @@ function startLogged() {
 t.test('request log: a duration is the number of its microseconds, whatever its size', (t) => {
   fc.assert(
     fc.property(fc.oneof(fc.double({ min: -1, max: 1e9, noNaN: true }), fc.integer({ max: 1e6 })), (ms) => {
-      const { durationMs } = JSON.parse(requestLine({ ...RECORD, durationMs: ms }, TIME));
+      const { durationMs } = JSON.parse(requestLine({ ...RECORD, durationMs: ms }));
       return durationMs === Math.round(ms * 1000) / 1000 || durationMs + Math.round(ms * 1000) === 0;
     }),
     runs(),
   );
-  t.match(requestLine({ ...RECORD, durationMs: 12 }, TIME), '"durationMs":12,');
-  t.match(requestLine({ ...RECORD, durationMs: 0.1004 }, TIME), '"durationMs":0.1,');
+  t.match(requestLine({ ...RECORD, durationMs: 12 }), '"durationMs":12,');
+  t.match(requestLine({ ...RECORD, durationMs: 0.1004 }), '"durationMs":0.1,');
   t.end();
 });
 
 t.test('request log: a line holds every field, absent ones are left out', async (t) => {
-  t.strictSame(JSON.parse(requestLine(RECORD, TIME)), {
+  t.strictSame(JSON.parse(requestLine(RECORD)), {
     level: 'info',
     time: TIME,
     msg: 'request',
@@ -115,7 +116,7 @@ t.test('request log: a line holds every field, absent ones are left out', async 
     clientRequestId: 'of-the-caller',
     traceparent,
   } as const;
-  t.match(JSON.parse(requestLine(failed, TIME)), {
+  t.match(JSON.parse(requestLine(failed)), {
     level: 'error',
     error: 'ModuleTimedOut',
     userId: '1842001',
@@ -125,12 +126,12 @@ t.test('request log: a line holds every field, absent ones are left out', async 
   });
   const { fields } = TRAFFIC_LINES.request;
   t.same(
-    Object.keys(JSON.parse(requestLine(failed, TIME))).slice(3),
+    Object.keys(JSON.parse(requestLine(failed))).slice(3),
     fields.map((name) => name.replace('?', '')),
     'as the table of lines declares',
   );
   t.same(
-    Object.keys(JSON.parse(requestLine(RECORD, TIME))).slice(3),
+    Object.keys(JSON.parse(requestLine(RECORD))).slice(3),
     fields.filter((name) => !name.endsWith('?')),
   );
 });
@@ -143,6 +144,7 @@ t.test('request log: a line after any other has its own fields alone', async (t)
     status: [200, 503, 0],
     error: [undefined, 'ModuleTimedOut'],
     durationMs: [0.5, 3],
+    finishedMs: [Date.parse(TIME), Date.parse(TIME) + 1],
     responseBytes: [0, 42],
     clientAddress: ['127.0.0.1', '::1'],
     userAgent: ['', 'curl/8'],
@@ -154,13 +156,12 @@ t.test('request log: a line after any other has its own fields alone', async (t)
   const record = fc.record(
     Object.fromEntries(Object.entries(values).map(([name, given]) => [name, fc.constantFrom(...given)])),
   ) as unknown as fc.Arbitrary<FinishedRequest>;
-  const time = fc.constantFrom(TIME, '2026-11-21T00:00:00.001Z');
   fc.assert(
-    fc.property(fc.array(fc.tuple(record, time), { minLength: 1 }), (requests) => {
-      for (const [request, at] of requests) {
-        const { level, time: shown, msg, ...fields } = JSON.parse(requestLine(request, at));
+    fc.property(fc.array(record, { minLength: 1 }), (requests) => {
+      for (const { finishedMs, ...request } of requests) {
+        const { level, time, msg, ...fields } = JSON.parse(requestLine({ ...request, finishedMs }));
         const wanted = JSON.parse(JSON.stringify(request));
-        t.same([fields, shown, msg], [wanted, at, 'request']);
+        t.same([fields, time, msg], [wanted, new Date(finishedMs).toISOString(), 'request']);
         t.equal(level, request.status === 503 || request.error !== undefined ? 'error' : 'info');
       }
     }),
@@ -171,7 +172,7 @@ t.test('request log: a line after any other has its own fields alone', async (t)
 // covers S31
 t.test('request log: CR, LF, ANSI, quotes and other alphabets stay inside one line of ASCII', async (t) => {
   const nasty = 'a"\\\r\n{"level":"fatal"}\u001b[31m\u007f\u009b\u2028é\ud800z';
-  const line = requestLine({ ...RECORD, path: nasty, userAgent: nasty, method: nasty }, TIME);
+  const line = requestLine({ ...RECORD, path: nasty, userAgent: nasty, method: nasty });
   t.match(line, /^[\x20-\x7e]+\n$/);
   t.match(JSON.parse(line), { path: nasty, userAgent: nasty, method: `${nasty.slice(0, 16)}...` });
 });
@@ -188,7 +189,7 @@ t.test('request log: values of 1 MB are cut, and the line fits one write of a pi
       userId: '1'.repeat(19),
     };
     const ids = { requestId: 'r'.repeat(64), clientRequestId: 'c'.repeat(64) };
-    const line = requestLine({ ...RECORD, ...fields, ...ids }, TIME);
+    const line = requestLine({ ...RECORD, ...fields, ...ids });
     t.ok(line.length <= PIPE_BYTES, `${line.length} bytes`);
     t.match(JSON.parse(line), { path: `${huge.slice(0, 256)}...` });
   }
@@ -196,7 +197,7 @@ t.test('request log: values of 1 MB are cut, and the line fits one write of a pi
 
 t.test('request log: "errors" writes refused, failed and aborted requests, "off" writes none', async (t) => {
   const sink = collecting();
-  const observe = createRequestLog({ requests: 'errors' }, sink, () => START_MS);
+  const observe = createRequestLog({ requests: 'errors' }, sink);
   for (const status of [200, 204, 304, 400, 503, 0]) observe?.({ ...RECORD, status });
   observe?.({ ...RECORD, error: 'Unauthorized' });
   const kept = sink.lines.map((line) => JSON.parse(line) as { status: number; level: string });
@@ -209,7 +210,7 @@ t.test('request log: "errors" writes refused, failed and aborted requests, "off"
     ['info', 'error', 'info', 'info'],
   );
   t.equal(
-    createRequestLog({ requests: 'off' }, sink, () => START_MS),
+    createRequestLog({ requests: 'off' }, sink),
     undefined,
   );
 });
@@ -221,7 +222,7 @@ t.test(
     const draws = [0.09, 0.1, 0.5];
     const random = () => draws.shift() ?? 0.99;
     const sample = { [RECORD.route]: 0.1 };
-    const observe = createRequestLog({ requests: 'all', sample, random }, sink, () => START_MS);
+    const observe = createRequestLog({ requests: 'all', sample, random }, sink);
     for (const status of [200, 201, 202, 503]) observe?.({ ...RECORD, status });
     observe?.({ ...RECORD, route: '/other' });
     const kept = sink.lines.map((line) => JSON.parse(line) as { status: number; route: string });

@@ -14,6 +14,8 @@ export interface FinishedRequest {
   readonly status: number;
   readonly error: ErrorName | undefined;
   readonly durationMs: number;
+  /** Unix milliseconds. */
+  readonly finishedMs: number;
   /** Bytes of the answer's body. */
   readonly responseBytes: number;
   readonly clientAddress: string;
@@ -37,13 +39,15 @@ const WORD_LENGTH_MAX = 20;
 export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest {
   const { head, client } = exchange;
   const route = exchange.ready?.route;
+  const durationMs = elapsedMs - exchange.startedMs;
   const record: FinishedRequest = {
     method: head.method,
     route: route?.path ?? '',
     path: pathShown(route, head.path),
     status: exchange.status,
     error: exchange.error,
-    durationMs: elapsedMs - exchange.startedMs,
+    durationMs,
+    finishedMs: Math.floor(exchange.nowMs + durationMs),
     responseBytes: exchange.sentBytes,
     clientAddress: client.address,
     userAgent: client.userAgent,

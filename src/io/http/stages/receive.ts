@@ -56,7 +56,7 @@ export function receive(exchange: Exchange, pipeline: PipelineContext): boolean 
     counts.proxyHeadersRefusedTotal += 1;
     return cut(exchange, pipeline);
   }
-  exchange.noteWork();
+  exchange.services.loopWatch?.note('', '', exchange.startedMs);
   const decision = guard(head);
   if (decision === 'close') {
     counts.smuggledTotal += 1;

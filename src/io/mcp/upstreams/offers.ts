@@ -31,6 +31,7 @@ const OFFERS_MAX = 512;
 /** Characters of one item. */
 const ITEM_MAX = 16 * 1024;
 const NESTING_MAX = 16;
+const NO_SESSIONS: readonly PersonalSessions[] = [];
 const URI = /^[\x21-\x7e]{1,2048}$/;
 
 const line = text({ maxLength: 8192 });
@@ -187,7 +188,8 @@ export class Offers {
   }
 
   /** Sessions of people at the servers whose items a class of callers may use. */
-  personalFor(kind: OfferKind, caller: CallerClass): PersonalSessions[] {
+  personalFor(kind: OfferKind, caller: CallerClass): readonly PersonalSessions[] {
+    if (this.#personal.length === 0) return NO_SESSIONS;
     return this.#personal.flatMap(({ sessions, prompts, resources }) =>
       (kind === 'prompts' ? prompts : resources).callers.has(caller) ? [sessions] : [],
     );
