@@ -152,7 +152,8 @@ export const PARTICIPANTS = {
     name: '@tus/server',
     kind: 'peer',
     version: () => versionsOf('@tus/server', '@tus/file-store'),
-    settings: 'one thread; node:http and its file store; nothing synced, but for the subject that is named so',
+    settings:
+      'one thread; node:http and its file store; nothing synced, but for the subject that is named so',
     install: PEERS_FOLDER,
   },
   'tus-s3': {

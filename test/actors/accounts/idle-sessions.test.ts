@@ -64,5 +64,6 @@ t.test('session check: a context is made once, and anew for another state or rol
   t.equal(check(state)?.role, undefined);
   const later = { ...state, sessions: [{ ...SESSION, expiresMs: SESSION.expiresMs + 1 }] };
   t.equal(check(later)?.expiresMs, SESSION.expiresMs + 1);
+  t.same([check(state)?.nickname, check({ ...state, nickname: 'Ada' })?.nickname], [undefined, 'Ada']);
   t.equal(check({ ...state, sessions: [] }), undefined);
 });

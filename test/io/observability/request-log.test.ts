@@ -72,9 +72,7 @@ function startLogged() {
       }),
     ],
     pipeline: {
-      observers: [
-        { observe: createRequestLog({ requests: 'all' }, sink) ?? (() => undefined) },
-      ],
+      observers: [{ observe: createRequestLog({ requests: 'all' }, sink) ?? (() => undefined) }],
     },
   });
   return { fixture, lines: () => sink.lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
@@ -209,10 +207,7 @@ t.test('request log: "errors" writes refused, failed and aborted requests, "off"
     kept.map(({ level }) => level),
     ['info', 'error', 'info', 'info'],
   );
-  t.equal(
-    createRequestLog({ requests: 'off' }, sink),
-    undefined,
-  );
+  t.equal(createRequestLog({ requests: 'off' }, sink), undefined);
 });
 
 t.test(

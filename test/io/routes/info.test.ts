@@ -33,6 +33,7 @@ const ADMIN: SessionContext = {
   createdMs: START_MS,
   expiresMs: START_MS + 60 * MINUTE_MS,
   role: 'admin',
+  nickname: 'Ada',
 };
 const { role: _, ...ALICE } = ADMIN;
 /** Knows the admin `root` and the user `alice`. */
@@ -60,7 +61,7 @@ function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
       bounds: new SharedBounds(live),
     }),
   ];
-  const fixture = closeAfter(t, startHttp({ routes, settings: live, gate: GATE, site, actors: NAMES }));
+  const fixture = closeAfter(t, startHttp({ routes, settings: live, gate: GATE, site }));
   const get = async (path: string, headers = {}) => {
     const { status, body } = await sendRaw(fixture.port, requestText('GET', path, headers));
     return { status, json: JSON.parse(body) as Record<string, unknown> };
