@@ -225,7 +225,8 @@ function withBaseline({ name, baseline }: ScenarioTraits): string[] {
 export function optionsFor({ common, given }: CommandLine, traits: ScenarioTraits): BenchOptions {
   const bounds = common.target === undefined ? {} : TARGET_BOUNDS.load;
   const load = { ...STANDARD, ...traits.defaults, ...bounds, ...given };
-  return { scenario: traits.name, ...common, ...load };
+  const baseline = traits.baseline === true ? common.baseline : undefined;
+  return { scenario: traits.name, ...common, baseline, ...load };
 }
 
 function defined(

@@ -3,6 +3,7 @@ import { startServer, startWorker, type Worker } from '../measure/children.ts';
 import type { Round, Subject } from '../measure/measure.ts';
 import { figureOfRounds } from '../report/targets.ts';
 import type { Bench, LoopPart, Scenario, ScenarioResult } from '../scenario.ts';
+import type { Build } from '../subjects/baseline.ts';
 import type { ParticipantId } from '../subjects/participants.ts';
 
 /** A file of `bench/subjects` and its arguments. */
@@ -35,6 +36,8 @@ interface Started {
 
 interface Unit extends Omit<Scenario, 'run'> {
   readonly rows: readonly Row[];
+  /** Says why a checkout cannot take part as the baseline, as one sentence; undefined where it can. */
+  baselineFault?(checkout: string): string | undefined;
   /** Measures once, when the rounds are over. */
   after?(
     bench: Bench,
@@ -42,12 +45,17 @@ interface Unit extends Omit<Scenario, 'run'> {
   ): Promise<Partial<Omit<ScenarioResult, 'comparison'>>>;
 }
 
-export function unit({ rows, after, ...traits }: Unit): Scenario {
+export function unit({ rows, baselineFault, after, ...traits }: Unit): Scenario {
   return {
     ...traits,
     async run(bench) {
       const start = starter(bench);
-      const comparison = await bench.compare(await subjectsOf(bench, rows, start));
+      const builds = bench.builds.filter(({ checkout }) => {
+        const fault = checkout === undefined ? undefined : baselineFault?.(checkout);
+        if (fault !== undefined) bench.remarks.push(fault);
+        return fault === undefined;
+      });
+      const comparison = await bench.compare(await subjectsOf(bench, builds, rows, start));
       const figures = rows.flatMap((row) => {
         const rounds = comparison.subjects.find(({ name }) => name === row.name)?.rounds ?? [];
         return (row.figures ?? []).map(({ name, unit, of }) => figureOfRounds(name, unit, rounds.map(of)));
@@ -82,12 +90,13 @@ function starter(bench: Bench): (process: Process, callee?: string) => Promise<S
 
 async function subjectsOf(
   bench: Bench,
+  builds: readonly Build[],
   rows: readonly Row[],
   start: ReturnType<typeof starter>,
 ): Promise<Subject[]> {
   const clients = bench.options.connections;
   const subjects: Subject[] = [];
-  for (const { checkout, suffix } of bench.builds)
+  for (const { checkout, suffix } of builds)
     for (const { name, process, callee, order = {}, group, peer } of rows) {
       if (peer !== undefined && (suffix !== '' || !bench.optionalPeer(peer))) continue;
       const [kind, file, ...args] = process;

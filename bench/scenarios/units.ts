@@ -1,6 +1,7 @@
 /** Units of the gateway measured alone, in processes of their own: each scenario is rows of what one process repeats. */
 import type { FillReport } from '../subjects/limiter-loops.ts';
 import { logInsBesideIdle } from '../subjects/passkeys.ts';
+import { runtimeFault } from '../subjects/runtime.ts';
 import { type Row, unit } from './unit.ts';
 
 /** Callers in one window, of spec'd attacks: rotating X-Forwarded-For, an IPv6 walk. */
@@ -15,6 +16,7 @@ export const turn = unit({
   unit: 'turns',
   noTarget: 'it runs the actor runtime in a process of its own, without a gateway',
   baseline: true,
+  baselineFault: runtimeFault,
   targets: [
     {
       against: 'raw LMDB puts',

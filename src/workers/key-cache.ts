@@ -1,5 +1,7 @@
 /** Imported public keys of logins, which each worker thread keeps. */
+
 import type { KeyObject } from 'node:crypto';
+import { keepNewest } from '../domain/limits/newest.ts';
 
 /** Imported keys kept by each thread for each kind of login; about 1 KB each, 2.5 KB for RSA-4096. */
 export const KEYS_CACHED_MAX = 2_048;
@@ -17,10 +19,6 @@ export class KeyCache {
   }
 
   keep(name: string, key: KeyObject): void {
-    if (this.#keys.size >= KEYS_CACHED_MAX && !this.#keys.has(name)) {
-      const [oldest] = this.#keys.keys();
-      if (oldest !== undefined) this.#keys.delete(oldest);
-    }
-    this.#keys.set(name, key);
+    keepNewest(this.#keys, KEYS_CACHED_MAX, name, key);
   }
 }

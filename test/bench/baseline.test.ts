@@ -9,6 +9,7 @@ import { judge } from '../../bench/report/targets.ts';
 import { SCENARIOS } from '../../bench/scenarios/index.ts';
 import { baselineFault, knownTo } from '../../bench/subjects/baseline.ts';
 import { gatewayUnderLoad } from '../../bench/subjects/gateway.ts';
+import { runtimeFault } from '../../bench/subjects/runtime.ts';
 import { request } from '../../kit/agent.ts';
 import { benchOf, rated, suite } from './fixtures/bench.ts';
 
@@ -29,6 +30,8 @@ t.test(
     writeFileSync(join(empty, 'build/src/main.cjs'), '');
     t.equal(baselineFault(empty), undefined);
     t.equal(baselineFault(ROOT), undefined);
+    t.match(runtimeFault(empty), 'has no actor runtime', 'a build with other modules');
+    t.equal(runtimeFault(ROOT), undefined);
   },
 );
 

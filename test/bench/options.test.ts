@@ -72,6 +72,8 @@ t.test('options: a baseline is a folder and the share that its interval must rea
   t.match(line('plain', '--baseline', 'there').common, { baseline: resolve('there'), baselineShare: 0.97 });
   t.match(line('all', '--baseline', '/x', '--baseline-share', '0.95').common, { baselineShare: 0.95 });
   t.match(line('plain').common, { baseline: undefined });
+  t.equal(optionsFor(line('all', '--baseline', '/x'), PLAIN).baseline, '/x');
+  t.equal(optionsFor(line('all', '--baseline', '/x'), OWN).baseline, undefined, 'a scenario that takes none');
 });
 
 t.test('options: a given number of rounds is exact', async (t) => {

@@ -2,7 +2,9 @@
  * Repeated commands. Owns, per actor, the replies of the last 64 Idempotency-Keys; they ride in the rows and the
  * snapshots of the actor, so a repeat after a restart gets the first reply too.
  */
+
 import { GatewayError } from '../../domain/errors.ts';
+import { keepNewest } from '../../domain/limits/newest.ts';
 import type { RingEntry } from './journal/port.ts';
 
 /** Keys kept for each actor: each costs memory and a part of every snapshot. */
@@ -17,17 +19,7 @@ export class IdempotencyRing {
   }
 
   add(entries: readonly RingEntry[]): void {
-    for (const entry of entries) {
-      const [key] = entry;
-      this.#entries.delete(key);
-      this.#entries.set(key, entry);
-      if (this.#entries.size > RING_SIZE) {
-        for (const oldest of this.#entries.keys()) {
-          this.#entries.delete(oldest);
-          break;
-        }
-      }
-    }
+    for (const entry of entries) keepNewest(this.#entries, RING_SIZE, entry[0], entry);
   }
 
   entries(): RingEntry[] {

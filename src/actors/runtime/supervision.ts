@@ -4,6 +4,7 @@
  */
 
 import { GatewayError } from '../../domain/errors.ts';
+import { keepNewest } from '../../domain/limits/newest.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { DamagedRow } from './journal/port.ts';
 import type { Typed } from './protocol.ts';
@@ -87,12 +88,6 @@ export class Supervision {
     const name = `${kind}\0${id}`;
     const known = this.#records.get(name);
     if (known !== undefined) return known;
-    if (this.#records.size >= RECORDS_MAX) {
-      for (const oldest of this.#records.keys()) {
-        this.#records.delete(oldest);
-        break;
-      }
-    }
     const fresh: Failures = {
       kind,
       id,
@@ -102,7 +97,7 @@ export class Supervision {
       quarantined: false,
       lastError: '',
     };
-    this.#records.set(name, fresh);
+    keepNewest(this.#records, RECORDS_MAX, name, fresh);
     return fresh;
   }
 

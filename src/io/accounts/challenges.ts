@@ -2,6 +2,7 @@
  * Issues challenges and accepts each of them once (decision 0014). Memory holds the share that a network has of the open
  * ones, and which were used; after a restart the account knows the successful ones.
  */
+
 import { randomInt } from 'node:crypto';
 import {
   CHALLENGE_RANDOM_RANGE,
@@ -10,6 +11,7 @@ import {
   ChallengeKey,
 } from '../../domain/challenges.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { keepNewest } from '../../domain/limits/newest.ts';
 import type { Lease, ShareRefusal } from '../../domain/limits/shares.ts';
 import type { ChallengeKind } from '../../domain/proofs.ts';
 
@@ -98,9 +100,7 @@ export class Challenges {
     const held = this.#held.get(id);
     if (held === undefined) return;
     this.#drop(id, held);
-    const oldest = this.#spent.size < SPENT_MAX ? undefined : this.#spent.keys().next().value;
-    if (oldest !== undefined) this.#spent.delete(oldest);
-    this.#spent.set(id, held.endsMs);
+    keepNewest(this.#spent, SPENT_MAX, id, held.endsMs);
   }
 
   #read(request: TakeChallenge, nowMs: number): Challenge | undefined {

@@ -2,7 +2,9 @@
  * Seals what a cluster stores in its database: AES-256-GCM under a key that HKDF (RFC 5869) derives from `Cluster.secret`,
  * a salt and a purpose. Form: salt, nonce, text, tag.
  */
+
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { keepNewest } from '../../domain/limits/newest.ts';
 
 const SALT_BYTES = 16;
 const NONCE_BYTES = 12;
@@ -72,9 +74,7 @@ export class Sealer {
     const keys = this.#secrets.map((secret) =>
       Buffer.from(hkdfSync('sha256', secret, salt, `gatehouse cluster ${this.#purpose}`, KEY_BYTES)),
     );
-    const [oldest] = this.#keys.keys();
-    if (this.#keys.size >= SALTS_MAX && oldest !== undefined) this.#keys.delete(oldest);
-    this.#keys.set(name, keys);
+    keepNewest(this.#keys, SALTS_MAX, name, keys);
     return keys;
   }
 }

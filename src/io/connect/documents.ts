@@ -2,8 +2,10 @@
  * Client-id metadata documents: fetched from the address that is the client's id, through the SSRF guard of webhooks, without
  * redirects, within a deadline and a size, and cached.
  */
+
 import { GatewayError } from '../../domain/errors.ts';
 import type { Holder } from '../../domain/limits/holders.ts';
+import { keepNewest } from '../../domain/limits/newest.ts';
 import type { SharedBound } from '../../domain/limits/shares.ts';
 import { CLIENT_NAME_MAX, judgeRedirect, type RedirectRules } from '../../domain/oauth/clients.ts';
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts';
@@ -99,10 +101,7 @@ export class ClientDocuments {
 
   async #fetch(clientId: string): Promise<Found> {
     const { found, lifeMs } = await this.#ask(clientId);
-    const oldest = this.#cached.size < CACHED_MAX ? undefined : this.#cached.keys().next().value;
-    if (oldest !== undefined) this.#cached.delete(oldest);
-    this.#cached.delete(clientId);
-    this.#cached.set(clientId, { found, endsMs: this.#options.elapsed() + lifeMs });
+    keepNewest(this.#cached, CACHED_MAX, clientId, { found, endsMs: this.#options.elapsed() + lifeMs });
     return found;
   }
 

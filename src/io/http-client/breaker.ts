@@ -2,6 +2,7 @@
  * Circuit breakers of module endpoints (docs/modules.md): after a run of failures calls are refused for 10 s, then a
  * single probe decides. Only failing endpoints are stored.
  */
+import { keepNewest } from '../../domain/limits/newest.ts';
 import type { Clock } from '../../domain/time.ts';
 import type { ModuleError } from './types.ts';
 
@@ -71,10 +72,6 @@ export function createBreakers(clock: Clock): Breakers {
   function note(endpoint: string): Failing {
     const known = failing.get(endpoint);
     if (known !== undefined) return known;
-    if (failing.size >= ENDPOINTS_MAX) {
-      const oldest = failing.keys().next();
-      if (oldest.done !== true) failing.delete(oldest.value);
-    }
     const entry: Failing = {
       failures: 0,
       timeouts: 0,
@@ -84,7 +81,7 @@ export function createBreakers(clock: Clock): Breakers {
       probing: false,
       epoch: epochs,
     };
-    failing.set(endpoint, entry);
+    keepNewest(failing, ENDPOINTS_MAX, endpoint, entry);
     return entry;
   }
 

@@ -2,8 +2,10 @@
  * Resolves the codes of capability mode (spec 5.2) by asking the modules that issue them. Good answers are cached briefly,
  * so that a conversation does not ask for every message. Modules check the code again at each call.
  */
+
 import type { CapabilityFamily } from '../../domain/access.ts';
 import { GatewayError } from '../../domain/errors.ts';
+import { keepNewest } from '../../domain/limits/newest.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { RouteContext } from '../http/table/route.ts';
 import { endpointUrl, parseEndpoint } from '../http-client/endpoint.ts';
@@ -91,11 +93,7 @@ export class CapabilityCodes {
   }
 
   #store(code: string, family: CapabilityFamily, untilMs: number): void {
-    if (this.#known.size >= CACHED_MAX) {
-      const oldest = this.#known.keys().next();
-      if (oldest.done !== true) this.#known.delete(oldest.value);
-    }
-    this.#known.set(code, { family, untilMs });
+    keepNewest(this.#known, CACHED_MAX, code, { family, untilMs });
   }
 }
 

@@ -2,7 +2,9 @@
  * JSON-RPC 2.0 on /mcp: parses bodies and builds envelopes. Ids keep their JSON text, so that integers above 2^53 and escaped
  * strings are returned unchanged.
  */
+
 import { type ErrorName, errorRow, rpcCode } from '../../domain/errors.ts';
+import { keepNewest } from '../../domain/limits/newest.ts';
 import { itemSpans, memberSpan, type Span } from '../../domain/raw-json.ts';
 import { isObject, type JsonObject } from './input-schema.ts';
 
@@ -133,11 +135,7 @@ export class RepeatedResult {
     // Encoded once; an answer with an id that is not cached costs a copy.
     const made = Buffer.concat([Buffer.from(envelopeStart(id)), this.#result, ENVELOPE_END]);
     if (id.length > KEPT_ID_MAX) return made;
-    if (this.#answers.size >= KEPT_MAX) {
-      const [oldest] = this.#answers.keys();
-      if (oldest !== undefined) this.#answers.delete(oldest);
-    }
-    this.#answers.set(id, made);
+    keepNewest(this.#answers, KEPT_MAX, id, made);
     return made;
   }
 

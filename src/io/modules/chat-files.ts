@@ -2,10 +2,12 @@
  * Calls to the chat module about files: create, complete and cancel the message of an upload, and describe a file for a
  * download. They are made for the gateway itself (docs/modules.md), so they can be repeated after a restart.
  */
+
 import type { ChatFilePort, CompleteFile, PendingFile, PortResult } from '../../actors/runtime/ports.ts';
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
 import { type FileKey, isUndecided } from '../../domain/files/files.ts';
 import { parseId } from '../../domain/ids.ts';
+import { keepNewest } from '../../domain/limits/newest.ts';
 import { SECOND_MS } from '../../domain/time.ts';
 import { endpointUrl, parseEndpoint } from '../http-client/endpoint.ts';
 import { gatewayHeaders } from '../http-client/headers.ts';
@@ -148,10 +150,7 @@ class ChatFileCalls implements ChatFiles {
     const result = await this.#post('chats/personal', { userId });
     const chatId = parseId(resultOf(result)?.['chatId']);
     if (chatId === undefined) return failed('ChartApiFileError');
-    const oldest =
-      this.#personalChats.size < PERSONAL_CHATS_MAX ? undefined : this.#personalChats.keys().next().value;
-    if (oldest !== undefined) this.#personalChats.delete(oldest);
-    this.#personalChats.set(userId, chatId);
+    keepNewest(this.#personalChats, PERSONAL_CHATS_MAX, userId, chatId);
     return ok(chatId);
   }
 

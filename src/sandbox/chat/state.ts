@@ -1,4 +1,5 @@
 /** Chats, members, messages and the outbox of the sandbox chat module, rebuilt by applying its records. */
+import { keepNewest } from '../../domain/limits/newest.ts';
 import { toIso } from '../../domain/time.ts';
 import { EventList } from '../events.ts';
 import { KeptTexts } from './kept-texts.ts';
@@ -169,10 +170,7 @@ export class ChatState {
   }
 
   #noteUpload(uploadKey: string, fileId: string | null): void {
-    this.uploads.set(uploadKey, fileId);
-    if (this.uploads.size <= UPLOADS_MAX) return;
-    const [oldest] = this.uploads.keys();
-    if (oldest !== undefined) this.uploads.delete(oldest);
+    keepNewest(this.uploads, UPLOADS_MAX, uploadKey, fileId);
   }
 
   #endFile({ fileId, complete, sizeBytes, crc32, sha256 = null, content, eventIds }: FileEnded): void {

@@ -2,7 +2,9 @@
  * Running digests of what a replica has applied: names of the rows, their verdicts and requests passed over, from the beginning of the log. Owns
  * which earlier ones are kept, and what a difference between nodes means.
  */
+
 import { hash } from 'node:crypto';
+import { keepNewest } from '../../../domain/limits/newest.ts';
 import type { Journal, Operation } from '../journal/port.ts';
 import { DIGEST_BYTES, SAMPLES_MAX, type StoredSample, sampleKey, slotOf } from '../journal/replica-rows.ts';
 import { type DigestSample, Diverged, type LogRow, type NodeState } from './port.ts';
@@ -66,9 +68,7 @@ export class DigestHistory {
 
   add(sample: DigestSample): void {
     this.#newest = sample;
-    this.#samples.set(sample.position, sample.digest);
-    const [oldest] = this.#samples.keys();
-    if (this.#samples.size > SAMPLES_MAX && oldest !== undefined) this.#samples.delete(oldest);
+    keepNewest(this.#samples, SAMPLES_MAX, sample.position, sample.digest);
   }
 }
 

@@ -2,7 +2,9 @@
  * Metadata of finished files from the chat module, cached for two seconds, so that a client that fetches small ranges
  * costs one module call. A deletion or a revoked access takes effect within that time (docs/decisions/0043).
  */
+
 import { GatewayError } from '../../../domain/errors.ts';
+import { keepNewest } from '../../../domain/limits/newest.ts';
 import { SECOND_MS } from '../../../domain/time.ts';
 import type { ChatFile, ChatFiles } from '../../modules/chat-files.ts';
 
@@ -60,7 +62,8 @@ export class FileMetadataCache {
     try {
       const file = await question;
       // The age counts from the call: the module's answer describes a later moment.
-      if (this.#open.get(key) === question) this.#remember(key, { file, askedMs: nowMs });
+      if (this.#open.get(key) === question)
+        keepNewest(this.#entries, ENTRIES_MAX, key, { file, askedMs: nowMs });
       return file;
     } finally {
       if (this.#open.get(key) === question) this.#open.delete(key);
@@ -86,12 +89,6 @@ export class FileMetadataCache {
       throw new GatewayError(described.error === 'Forbidden' ? 'FileNotFound' : described.error);
     if (described.value.fileId !== fileId) throw new GatewayError('ModuleFailed');
     return described.value;
-  }
-
-  #remember(key: string, entry: Entry): void {
-    const oldest = this.#entries.size >= ENTRIES_MAX ? this.#entries.keys().next().value : undefined;
-    if (oldest !== undefined) this.#entries.delete(oldest);
-    this.#entries.set(key, entry);
   }
 }
 

@@ -2,8 +2,10 @@
  * File codes: a file's id encrypted with 8 bytes of redundancy in one AES-128 block, 22 characters of base64url. No
  * look-up and deterministic; a guessed code decodes with a probability of 2^-64 (docs/decisions/0043).
  */
+
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import { decodeBase64url, parseId } from '../../../domain/ids.ts';
+import { keepNewest } from '../../../domain/limits/newest.ts';
 
 const CIPHER = 'aes-128-ecb';
 const KEY_BYTES = 16;
@@ -56,10 +58,8 @@ export function createFileCodes(key: Uint8Array): FileCodes {
   const readCode = (code: string): FileReference | undefined => {
     const fileId = decode(code);
     if (fileId === undefined) return undefined;
-    const oldest = remembered.size < REMEMBERED_MAX ? undefined : remembered.keys().next().value;
-    if (oldest !== undefined) remembered.delete(oldest);
     const reference: FileReference = { fileId, by: 'code' };
-    remembered.set(code, reference);
+    keepNewest(remembered, REMEMBERED_MAX, code, reference);
     return reference;
   };
   return {

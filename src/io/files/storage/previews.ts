@@ -1,5 +1,7 @@
 /** Previews that publishing read, until the message of the file is completed: the file need not be opened for them. */
+
 import type { FileKey } from '../../../domain/files/files.ts';
+import { keepNewest } from '../../../domain/limits/newest.ts';
 import type { FilePreview } from './port.ts';
 
 /**
@@ -11,10 +13,7 @@ export class Previews {
   readonly #known = new Map<string, FilePreview>();
 
   put({ fileId }: FileKey, preview: FilePreview): void {
-    this.#known.set(fileId, preview);
-    if (this.#known.size <= PREVIEWS_MAX) return;
-    const [oldest] = this.#known.keys();
-    if (oldest !== undefined) this.#known.delete(oldest);
+    keepNewest(this.#known, PREVIEWS_MAX, fileId, preview);
   }
 
   take({ fileId }: FileKey): FilePreview | undefined {

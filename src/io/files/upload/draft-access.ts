@@ -2,11 +2,13 @@
  * Access to drafts: the fields of create_draft, the slot of the owner for a new draft, and the check that a draft belongs
  * to its caller (spec 4.7).
  */
+
 import { type DraftView, draft, type OpenDraft, type OpenedDraft } from '../../../actors/files/v2/draft.ts';
 import { type FinishedUpload, isSlotOf, slotIdOf } from '../../../actors/files/v2/draft-state.ts';
 import type { ActorSystem } from '../../../actors/runtime/actor.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import { ID_MAX, ID_MIN, parseId } from '../../../domain/ids.ts';
+import { keepNewest } from '../../../domain/limits/newest.ts';
 import { integer, object, optional, type Static, text, union } from '../../../domain/schema.ts';
 import type { SessionContext } from '../../../domain/sessions.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
@@ -83,10 +85,7 @@ export class SlotRotation {
   }
 
   use(ownerId: string, index: number): void {
-    this.#last.delete(ownerId);
-    this.#last.set(ownerId, index);
-    const [oldest] = this.#last.keys();
-    if (this.#last.size > ROTATIONS_MAX && oldest !== undefined) this.#last.delete(oldest);
+    keepNewest(this.#last, ROTATIONS_MAX, ownerId, index);
   }
 }
 

@@ -2,6 +2,7 @@
  * Credentials of people for other MCP servers: what an owner does with them, and the token that a call is sent with. Secrets
  * leave the account's actor sealed and are opened here alone.
  */
+
 import { randomBytes } from 'node:crypto';
 import { user } from '../../../actors/accounts/user.ts';
 import type { CallCredential } from '../../../actors/accounts/user-upstreams.ts';
@@ -12,6 +13,7 @@ import type { SealedKey } from '../../../domain/apps.ts';
 import type { McpServerConfiguration, McpServerLogin } from '../../../domain/config/mcp-servers.ts';
 import { GatewayError } from '../../../domain/errors.ts';
 import type { Holder } from '../../../domain/limits/holders.ts';
+import { keepNewest } from '../../../domain/limits/newest.ts';
 import type { SharedBound } from '../../../domain/limits/shares.ts';
 import { UPSTREAM_RENEW_MS } from '../../../domain/oauth/upstream-credentials.ts';
 import type { Site } from '../../../domain/site.ts';
@@ -246,9 +248,7 @@ export class UpstreamCredentials implements CallTokens {
   #open(sealed: SealedKey): string {
     const secret = this.#secrets.open(sealed);
     if (secret === undefined) throw new GatewayError('UpstreamLoginRequired');
-    const oldest = this.#opened.size < OPENED_MAX ? undefined : this.#opened.keys().next().value;
-    if (oldest !== undefined) this.#opened.delete(oldest);
-    this.#opened.set(sealed.sealed, secret.access);
+    keepNewest(this.#opened, OPENED_MAX, sealed.sealed, secret.access);
     return secret.access;
   }
 }
