@@ -2,10 +2,8 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** Settings for which a scenario may have its own standard. */
 export interface LoadSettings {
   readonly connections: number;
-  /** Duration of each round. */
   readonly durationMs: number;
   /** Warm-up of each subject, once before its first round. */
   readonly warmupMs: number;
@@ -17,7 +15,6 @@ export interface LoadSettings {
   readonly users: number;
 }
 
-/** Traits that the options of a run depend on. */
 export interface ScenarioTraits {
   readonly name: string;
   /** Values that hold where the command line says nothing. */
@@ -50,7 +47,6 @@ export interface BenchOptions extends LoadSettings {
    * Folder in which benches of files put them and the gateway's journal; /dev/shm takes the disk out of the picture.
    */
   readonly folder: string | undefined;
-  /** Folder for the processor profiles of the gateway. */
   readonly profileFolder: string | undefined;
 }
 
@@ -58,7 +54,6 @@ export interface CommandLine {
   /** A scenario's name or `all`. */
   readonly scenario: string;
   readonly common: Omit<BenchOptions, 'scenario' | keyof LoadSettings>;
-  /** Settings of the load on the command line. */
   readonly given: Partial<LoadSettings>;
   readonly jsonFile: string | undefined;
   readonly htmlFile: string | undefined;

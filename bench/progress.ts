@@ -5,7 +5,6 @@ const SECOND_MS = 1_000;
 /** Between two lines of rounds. */
 const LINE_EVERY_MS = 1_000;
 
-/** Receiver of the progress. */
 export interface Progress {
   /** Something begins that is no round: accounts sign up, a peer starts. */
   step(text: string): void;

@@ -27,7 +27,6 @@ export interface Series {
 }
 
 export interface Axis {
-  /** With its unit. */
   readonly label: string;
   /** Logarithmic; linear from 0 without it. */
   readonly log?: true;
@@ -35,7 +34,6 @@ export interface Axis {
 
 export interface ScenarioResult {
   readonly comparison: Comparison;
-  /** Notes below the table. */
   readonly notes: readonly string[];
   /** Single numbers, for targets and for readers. */
   readonly figures?: readonly Figure[];
@@ -50,7 +48,6 @@ export interface Scenario extends ScenarioTraits {
   run(bench: Bench): Promise<ScenarioResult>;
 }
 
-/** Target of one load of one subject. */
 export interface LoadTarget {
   readonly url: string;
   readonly requests: readonly string[];
@@ -73,7 +70,6 @@ export interface Loop {
   readonly name: string;
   readonly pids: readonly number[];
   readonly group?: string;
-  /** Works for so long. */
   run(durationMs: number): Promise<LoopPart>;
 }
 

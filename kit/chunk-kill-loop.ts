@@ -37,7 +37,6 @@ interface Uploader {
   readonly files: Map<string, Buffer>;
   /** Ids of those whose bytes on the disk were compared. */
   readonly compared: Set<string>;
-  /** Chunks of the largest file. */
   readonly chunksMax: number;
   /** The upload under way. */
   bytes: Buffer | undefined;

@@ -11,7 +11,6 @@ export interface HttpAnswer {
   readonly headers: http.IncomingHttpHeaders;
   readonly bytes: Buffer;
   readonly text: string;
-  /** The connection of the answer. */
   readonly socket: Socket;
 }
 
@@ -48,7 +47,6 @@ export interface Listening {
   readonly url: string;
 }
 
-/** On a free port of loopback. */
 export async function listenOnLoopback(server: Server): Promise<Listening> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

@@ -8,7 +8,6 @@ import { pickPort } from './free-port.ts';
 export interface Prometheus {
   /** Values of an instant query; throws what Prometheus says of a faulty one. */
   query(expression: string): Promise<number[]>;
-  /** Names of the alerts that fire. */
   firing(): Promise<ReadonlySet<string>>;
   stop(): Promise<void>;
 }

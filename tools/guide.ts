@@ -6,7 +6,6 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer, Json } from '../kit/agent.ts';
 
-/** Characters of a body that are printed. */
 const SHOWN_CHARACTERS = 480;
 /** Refusals in a row after which a step gives up. */
 const WAITS_MAX = 8;
@@ -68,7 +67,6 @@ export class Guide {
     return text;
   }
 
-  /** A numbered headline. */
   title(text: string): void {
     this.#step += 1;
     this.#write(`\n${this.#paint('1', `${String(this.#step).padStart(2)}. ${text}`)}\n`);

@@ -10,7 +10,6 @@ import {
 } from '../kit/agent.ts';
 import type { Expectation, Guide } from './guide.ts';
 
-/** The currency that the tour moves. */
 export const CURRENCY = 'DEMO';
 
 /** Names the secrets of an answer before it is printed. */

@@ -5,7 +5,6 @@
 import { performance } from 'node:perf_hooks';
 import { SECOND_MS } from '../../src/domain/time.ts';
 
-/** A connection that the pacer drives. */
 export interface Sender {
   /** Sends the next request; its latency counts from `sinceMs`. */
   send(sinceMs: number): void;

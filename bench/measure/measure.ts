@@ -7,7 +7,6 @@ import type { Progress } from '../progress.ts';
 import { costOfAll, type ProcessCost } from './process-cost.ts';
 import { type Interval, intervalOfSample, median, uncertaintyOf } from './statistics.ts';
 
-/** Rounds in which allocations are counted. */
 const COUNTED_ROUNDS = 3;
 
 /** One round of one subject. */

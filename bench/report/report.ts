@@ -20,7 +20,6 @@ export const GENERATOR_BUSY_MAX = 0.95;
 
 export interface BenchReport {
   readonly schema: typeof SCHEMA;
-  /** Command as it was typed. */
   readonly command: string;
   readonly startedUtc: string;
   readonly elapsedMs: number;
@@ -56,7 +55,6 @@ export interface Machine {
 export interface ScenarioReport {
   readonly name: string;
   readonly summary: string;
-  /** Unit of the rates. */
   readonly unit: string;
   readonly options: BenchOptions;
   readonly startedUtc: string;
@@ -90,7 +88,6 @@ export function machine(): Machine {
   };
 }
 
-/** Asks a target for its version. */
 export async function targetVersion(url: string): Promise<GatewayVersion> {
   const { json } = await request(`${url}/auth/v1/get_info`).catch((error: unknown) => {
     throw new Error(`${url} does not answer`, { cause: error });

@@ -21,7 +21,6 @@ export interface RatioTarget {
 }
 
 export interface FigureTarget {
-  /** The name of a figure in the result. */
   readonly figure: string;
   /** Not judged where the run does not take the figure. */
   readonly whereTaken?: true;

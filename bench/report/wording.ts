@@ -107,7 +107,6 @@ export function participantCells(participants: readonly Participant[]): Cells {
   };
 }
 
-/** Circumstances of the run: label and text. */
 export function circumstances(report: BenchReport): [label: string, text: string][] {
   const { machine, gateway, baseline, generator, command, startedUtc, elapsedMs } = report;
   const gibibytes = (bytes: number) => `${Math.round(bytes / MEBIBYTE / 1024)} GiB`;
@@ -143,7 +142,6 @@ export function doubt({ scenarios }: BenchReport): string | undefined {
     : `The machine was busy with other work before ${noisy.join(', ')}: there, rates and their ratios are no verdict.`;
 }
 
-/** Says how one scenario ran. */
 export function howOf({ options, subjects, othersBusy, elapsedMs }: ScenarioReport): string {
   const rounds = subjects.length === 0 ? options.rounds : roundsOf(subjects);
   const each = `${rounds} interleaved round${rounds === 1 ? '' : 's'} of ${options.durationMs / SECOND_MS} s`;

@@ -27,7 +27,6 @@ const STREAMS = 8;
 const MANY = `gatehouse, ${STREAMS} at once`;
 const BEHIND_NGINX = 'gatehouse, nginx sends';
 const RANGE_BYTES = 4_096;
-/** Different ranges that are asked for. */
 const RANGES = 1_024;
 /** Fairness: so many bytes to each stream under this quota. */
 const FAIR = { fileBytes: 5 * MIB, bytesPerSecond: 10 * MIB } as const;

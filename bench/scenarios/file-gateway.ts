@@ -29,7 +29,6 @@ export interface FileGateway {
   readonly url: string;
   readonly internal: string;
   readonly pids: readonly number[];
-  /** Folder of its files. */
   readonly folder: string;
   /** One account for each stream. */
   readonly cookies: readonly string[];

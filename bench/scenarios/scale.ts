@@ -16,7 +16,6 @@ import { measureStreams } from './streams-of-clusters.ts';
 
 const SIZES = [1, 2, 4] as const;
 const LARGEST = 4;
-/** Share of each kind of work. */
 const WORK = {
   mix: { 'tools/call': 0.95, 'tools/list': 0.04, login: 0.01 },
   logins: { login: 1 },

@@ -17,7 +17,6 @@ export interface SizedCluster {
   readonly load: ClusterUnderLoad;
 }
 
-/** The module that pushes. */
 export interface Publisher {
   readonly module: string;
   readonly key: string;

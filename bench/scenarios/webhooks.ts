@@ -67,7 +67,6 @@ export const webhooks: Scenario = {
   },
 };
 
-/** Notes on the subjects of one build. */
 function notesOf({ subjects }: Comparison, suffix: Build['suffix']): string[] {
   const own = subjects.filter(({ name }) => isOfBaseline(name) === (suffix !== ''));
   const figures = ({ rounds }: (typeof own)[number], key: string) =>

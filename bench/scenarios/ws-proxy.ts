@@ -57,7 +57,6 @@ interface Proxy {
   readonly name: string;
   readonly pids: readonly number[];
   readonly server: SocketServer;
-  /** Internal listener of a gateway. */
   readonly internal?: string;
 }
 

@@ -9,7 +9,6 @@ import type { RatioTarget } from '../report/targets.ts';
 
 /** A measured build: this checkout, or the baseline. */
 export interface Build {
-  /** Path of a checkout elsewhere. */
   readonly checkout?: string;
   /** Follows the names of its subjects. */
   readonly suffix: '' | typeof SUFFIX;
@@ -38,7 +37,6 @@ export function isOfBaseline(name: string): boolean {
   return name.endsWith(SUFFIX);
 }
 
-/** Each subject with its counterpart. */
 export function baselinePairs(names: readonly string[]): { readonly of: string; readonly against: string }[] {
   return names.filter(isOfBaseline).map((against) => ({ of: against.slice(0, -SUFFIX.length), against }));
 }

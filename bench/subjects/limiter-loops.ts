@@ -10,7 +10,6 @@ export const LOOPS = ['address', 'map'] as const;
 export type LoopName = (typeof LOOPS)[number];
 
 export interface FillReport {
-  /** Counters that the limiter says it holds. */
   readonly counters: number;
   readonly heapBytes: number;
   /** Nanoseconds of each check beyond the bound of its counters. */

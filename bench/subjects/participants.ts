@@ -19,7 +19,6 @@ export interface ParticipantRow {
   readonly install: string;
 }
 
-/** A participant as the report shows it. */
 export interface Participant {
   readonly name: string;
   readonly kind: 'peer' | 'floor';

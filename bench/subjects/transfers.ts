@@ -118,7 +118,6 @@ function sampleOf(parts: readonly Transferred[]): Sample {
 export interface Peer {
   readonly url: string;
   readonly pid: number;
-  /** Folder of its files. */
   readonly root: string;
 }
 

@@ -133,7 +133,6 @@ export interface RuntimeTurns {
   volatileTurns(options: Pick<ClosedLoop, 'durationMs'>): Promise<ClosedLoopPart>;
 }
 
-/** The rounds of one build's runtime. */
 export function turnsOf(runtime: Runtime): RuntimeTurns {
   const counter = counterOf(runtime);
   const withSystem = <Result>(measure: (system: RunningSystem) => Promise<Result>): Promise<Result> =>

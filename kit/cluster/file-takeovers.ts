@@ -338,7 +338,6 @@ class Takeovers {
     throw new Error(`${path}: no answer, last ${last}`);
   }
 
-  /** Compares the file at every node. */
   async #compare(kind: Kind, uploader: Uploader, fileId: string, bytes: Buffer): Promise<void> {
     const version = kind === 'chunked' ? 'v1' : 'v2';
     const hashes = new Map<string, string>();

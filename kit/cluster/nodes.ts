@@ -42,7 +42,6 @@ export interface NodesOptions {
   readonly sandbox?: boolean;
   /** The sandbox is polled for its events; default false. */
   readonly polled?: boolean;
-  /** Given to each start. */
   readonly launch?: Pick<LaunchOptions, 'args' | 'environment' | 'nodeArgs' | 'checkout' | 'detached'>;
   /** Each node writes its log to `logFile`, for long runs; default: kept in memory by `gateway.output`. */
   readonly logFiles?: boolean;
@@ -68,7 +67,6 @@ export interface NodeProcess {
 }
 
 export interface Nodes {
-  /** Address of the database, without a proxy. */
   readonly databaseUrl: string;
   readonly secret: string;
   /** The folder that nodes share unless given another one. */
@@ -79,11 +77,8 @@ export interface Nodes {
   add(): Promise<NodeProcess>;
   /** The owner of an actor among the nodes that the database says are in. */
   ownerOf(kind: string, id: string): Promise<NodeProcess>;
-  /** The table of nodes in the database. */
   records(): Promise<readonly NodeRecord[]>;
-  /** Resolves when the database says that the node is out. */
   isOut(node: NodeProcess): Promise<void>;
-  /** Resolves when every node says that it serves. */
   allServe(): Promise<void>;
   /** Ends nodes with SIGTERM, sandbox and proxies, removes the data folders. Exits of the nodes that still ran. */
   stop(): Promise<readonly Exit[]>;

@@ -45,7 +45,6 @@ export interface Postgres {
 interface Installation {
   readonly bin: string;
   readonly lib: string;
-  /** Links of libraries: name and file. */
   readonly links: readonly (readonly [name: string, file: string])[];
 }
 
@@ -174,7 +173,6 @@ interface ServerFolders {
 /** A running server, or its standby. */
 interface Instance {
   readonly data: string;
-  /** Folder of its socket file. */
   readonly socket: string;
   child: ChildProcess | undefined;
 }

@@ -4,7 +4,6 @@ import { DamagedRow } from '../../src/actors/runtime/journal/port.ts';
 export class MemoryDamage {
   /** The file has lost its end. */
   cut = false;
-  /** Damaged rows that were read. */
   found = 0;
   readonly #rows = new Set<string>();
   readonly #ignored: boolean;

@@ -131,7 +131,6 @@ export class MemoryLog {
     return this.#trimmed + this.#rows.length;
   }
 
-  /** Rows that are still there. */
   get rows(): readonly LogRow[] {
     return this.#rows;
   }

@@ -11,7 +11,6 @@ import { MemoryRows } from './memory-rows.ts';
 interface Flight {
   /** Number of the process that has committed it. */
   readonly owner: number;
-  /** Operations of each turn. */
   readonly group: readonly (readonly port.Operation[])[];
   readonly done: port.CommitDone;
 }

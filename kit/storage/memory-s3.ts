@@ -148,7 +148,6 @@ export class MemoryS3 extends LoopbackServer {
     else response.end(answer.body);
   }
 
-  /** Does what a request asks for. */
   async answerTo(request: S3Request, bucket = this.bucket, fault?: S3Fault): Promise<S3Answer> {
     if (fault === 'slow') return failure(503, 'SlowDown', 'Please reduce your request rate.');
     if (fault === 'internal') return failure(500, 'InternalError');

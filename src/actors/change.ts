@@ -6,7 +6,6 @@ import type { AuditRecord, Claim, Later, Message, Outcome, Timer, Turn } from '.
 import type { Typed } from './runtime/protocol.ts';
 import { messageTo } from './runtime/protocol.ts';
 
-/** Source of a request. */
 export interface Origin {
   readonly ip: string;
   /** User agent, at most 256 characters. */

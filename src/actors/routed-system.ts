@@ -41,7 +41,6 @@ export interface Remote {
 
 /** Facts about the cluster that this node knows. */
 export interface Routing {
-  /** Number of this node. */
   readonly node: number;
   readonly departure: Pick<Departure, 'isLeaving' | 'hold'>;
   /** Owner of the actor as of what this node has applied; 0 while no node is in. */

@@ -25,7 +25,6 @@ import type { WebhookDelivery } from './webhooks.ts';
 interface ReloadDeps {
   /** Reads the file and the environment as at the start. */
   readonly read: () => ConfigurationResult;
-  /** The configuration of this start. */
   readonly configuration: Configuration;
   readonly served: ServedCatalog;
   readonly log: Log;

@@ -77,11 +77,9 @@ export interface FileTransport {
   readonly chatFiles: ChatFiles | undefined;
   /** Ports for the actor system. */
   readonly ports: Pick<Ports, 'files' | 'chatFiles'>;
-  /** The bandwidth limiter. */
   readonly throttle: Throttle;
   /** Threads for file bytes only. */
   readonly workers: WorkerPort;
-  /** Takes the bodies of uploads. */
   readonly receiver: BodyReceiver;
   /** Metadata of finished files, from the chat module. */
   readonly fileCache: FileMetadataCache;

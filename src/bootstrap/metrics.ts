@@ -376,7 +376,6 @@ export interface FinishedRequests {
   /** Sink of request lines and of others. */
   readonly sink: LineSink;
   readonly observers: readonly { observe(record: FinishedRequest): void }[];
-  /** Writes the buffered lines. */
   close(): Promise<void>;
 }
 

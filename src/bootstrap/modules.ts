@@ -61,7 +61,6 @@ export function moduleAddresses(
   return addresses;
 }
 
-/** The modules for the admin panel. */
 export function knownModulesOf(
   configuration: Configuration,
   sandbox: SupervisedSandbox | undefined,
@@ -74,7 +73,6 @@ export function knownModulesOf(
   }));
 }
 
-/** The event interface of a module. */
 interface EventModule {
   readonly name: string;
   readonly url: string;

@@ -129,7 +129,6 @@ interface Started {
   readonly modules: Configuration['modules'];
 }
 
-/** Tools that one event names. */
 const EVENT_TOOLS_MAX = 20;
 
 interface CatalogOptions {

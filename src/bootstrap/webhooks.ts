@@ -71,7 +71,6 @@ interface WebhookDeps {
   readonly configuration: Configuration;
   readonly settings: SettingsReader;
   readonly log: Log;
-  /** Sink for the lines of attempts. */
   readonly sink: LineSink;
   /**
    * The actors of this node: deliveries are made and settled at the owner, access of applications is read from the

@@ -192,7 +192,6 @@ async function runCheck(args: readonly string[]): Promise<void> {
   if (!sound) process.exitCode = EXIT.storage;
 }
 
-/** All commands and options, or those of one command. */
 export function helpText(version: string, name?: CommandName): string {
   const commands = Object.entries<Command>(COMMANDS).filter(([each]) => name === undefined || each === name);
   const wanted = new Set(commands.flatMap(([, { options }]) => options));

@@ -44,7 +44,6 @@ export interface Challenge extends ChallengeBinding {
   readonly expiresMs: number;
 }
 
-/** Issues challenges and reads them again. */
 export class ChallengeKey {
   readonly #key: KeyObject;
 

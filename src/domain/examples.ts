@@ -5,7 +5,5 @@ export const KEY_EXAMPLE = 'yM8KUX4gAYjQnJK0ZrbVtmCdSQvR3u4GXLNHZDfXG3w';
 /** 64 bytes in base64url. */
 export const SIGNATURE_EXAMPLE =
   '8pUN4qTBDsNwaxjEGjCZLRrZmVdMzUdyFVC6zL6cP0VOrbTCS1GyOLDaUMHVdC5mZWTVDqHYM1pDRHSOlmHeCA';
-/** An id of the gateway. */
 export const ID_EXAMPLE = '1870000000000000000';
-/** An id of a session of MCP. */
 export const MCP_SESSION_EXAMPLE = 'k0HVnKHCv5zvqBwlVvH1Cn0PsQe7mXr2LdA9uTy4';

@@ -107,7 +107,6 @@ export function makeToken(userId: string, random: Uint8Array): string {
   return bytes.toString('base64url');
 }
 
-/** Has a text the form of a session token? */
 export function isToken(text: string): boolean {
   return text.length === TOKEN_LENGTH && TOKEN_PATTERN.test(text);
 }

@@ -40,7 +40,6 @@ export interface SessionContext {
   readonly nickname?: string;
 }
 
-/** The consent behind a session. */
 export interface SessionGrant {
   /** Tick of the consent. */
   readonly id: string;

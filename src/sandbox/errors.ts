@@ -86,7 +86,6 @@ export class SandboxError extends Error {
   }
 }
 
-/** The body of a refusal. */
 export function errorBody(error: SandboxError): string {
   return JSON.stringify({ error: { code: error.row.code, message: error.message } });
 }

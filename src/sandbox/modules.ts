@@ -14,7 +14,6 @@ import { WALLET_SCHEMAS } from './wallet/interface.ts';
 import { Ledger } from './wallet/ledger.ts';
 import { createWallet } from './wallet/wallet.ts';
 
-/** Names of the sandbox modules. */
 export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core', 'contacts'] as const;
 export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
 

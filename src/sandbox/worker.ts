@@ -4,7 +4,6 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { serveSandbox } from './server.ts';
 import { SandboxStore } from './store.ts';
 
-/** Data that the thread is started with. */
 export interface SandboxWorkerData {
   readonly dataPath: string;
   readonly modules: readonly string[];

@@ -40,7 +40,6 @@ export interface MakePartTask extends PartPlace {
 }
 
 export interface PublishPartTask extends PartPlace, PartBounds {
-  /** Name of the published file. */
   readonly file: string;
   /** Removed after the rename: `part` is a copy of it. */
   readonly original?: string;

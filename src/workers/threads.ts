@@ -47,9 +47,7 @@ interface ThreadsOptions {
   /** Exports `serve` (thread.ts). */
   readonly taskFile: URL;
   readonly onFault: (message: string) => void;
-  /** A thread may take more tasks. */
   readonly onFree: () => void;
-  /** These tasks are to be sent again. */
   readonly onReturned: (tasks: readonly ThreadTask[]) => void;
 }
 

@@ -44,7 +44,6 @@ function impatient(rule: Rule): Rule {
   };
 }
 
-/** One thing that breaks. */
 export interface Break {
   readonly title: string;
   readonly alerts: readonly string[];

@@ -8,7 +8,6 @@ export const DASHBOARD_FILE = 'deploy/grafana/dashboard.json';
 export const ALERTS_FILE = 'deploy/prometheus/alerts.yaml';
 export const RUNBOOKS_FILE = 'docs/runbooks.md';
 
-/** Columns of Grafana's grid. */
 const GRID_WIDTH = 24;
 const PANEL_HEIGHT = 7;
 /** Panels beside each other; four where it comes out even. */

@@ -11,11 +11,9 @@ export interface Rule {
   /** For how long. */
   readonly for: string;
   readonly severity: 'page' | 'ticket';
-  /** Meaning of the alert. */
   readonly summary: string;
   /** First place to look at. */
   readonly look: string;
-  /** Action to take. */
   readonly act: string;
   /** A shorter window, which has to be above it as well: the alert ends soon after the cause. */
   readonly also?: string;

@@ -138,7 +138,6 @@ export class Files {
     return response.status === 200 && got.equals(bytes);
   }
 
-  /** A random range of a stored file. */
   async range(name: string): Promise<void> {
     const file = this.stored[Math.floor(this.#random() * this.stored.length)];
     if (file === undefined) throw new Error('no file is stored yet');

@@ -13,7 +13,6 @@ const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
 const SOURCES = join(ROOT, 'packages/connect');
 const FOLDER = join(ROOT, 'build/connector');
 
-/** The path of the package. */
 export function packConnector(): string {
   const { name, version } = JSON.parse(readFileSync(join(SOURCES, 'package.json'), 'utf8'));
   const path = join(FOLDER, `connector-${version}.tgz`);

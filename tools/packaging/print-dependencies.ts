@@ -110,7 +110,6 @@ function measured(dependency: Dependency): string {
   return `${dependency.folders.length - 1} | ${(sizeBytes / MEBIBYTE).toFixed(1)} MiB | ${cost} |`;
 }
 
-/** The whole page. */
 export function dependenciesPage(): string {
   const page = readFileSync(DEPENDENCIES_FILE, 'utf8');
   return [

@@ -72,7 +72,6 @@ function groupTable(group: SettingGroup): string[] {
   ];
 }
 
-/** The whole page. */
 export function configurationPage(): string {
   return [
     '# Configuration',

@@ -17,7 +17,6 @@ function section(title: string, text: string, lines: Readonly<Record<string, Log
   return [`## ${title}`, '', text, '', ...head, ...rows, ''];
 }
 
-/** The whole page. */
 export function logsPage(): string {
   const fields = Object.entries(LOG_FIELDS).map(
     ([name, { type, meaning }]) => `| \`${name}\` | ${type} | ${meaning} |`,

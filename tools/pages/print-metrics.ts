@@ -18,7 +18,6 @@ function section(title: string, table: Readonly<Record<string, MetricDefinition>
   return [`## ${title}`, '', ...head, ...rowsOf(table), ''];
 }
 
-/** The whole page. */
 export function metricsPage(): string {
   return [
     '# Metrics',

@@ -54,7 +54,6 @@ interface CallingTool {
   readonly inputSchema: JsonSchema;
 }
 
-/** Tools by the endpoint that they call. */
 function toolsByEndpoint(): ReadonlyMap<string, CallingTool> {
   return new Map(
     Object.entries(BUILT_IN.tools).map(([name, { method, endpoint, inputSchema }]) => [

@@ -137,13 +137,11 @@ function withTable(text: string, { section, head, rows }: Table): string {
   return [...lines.slice(0, at), ...printed, ...lines.slice(behind)].join('\n');
 }
 
-/** README.md as it is, with the number of tools. */
 export function readmePage(): string {
   const tools = Object.values(TOOL_GROUPS).flatMap((group) => Object.keys(group));
   return readFileSync('README.md', 'utf8').replace(/\d+(?= tools are built in)/, String(tools.length));
 }
 
-/** The whole page: as it is, with its printed tables. */
 export function specificationPage(): string {
   return tables().reduce(withTable, readFileSync(SPECIFICATION_FILE, 'utf8'));
 }

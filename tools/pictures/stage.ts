@@ -141,7 +141,6 @@ async function upload(uploader: Uploader, name: string, bytes: Buffer): Promise<
   expectOk('upload_part', await uploadPart(uploader, bytes, 0));
 }
 
-/** Answers webhooks. */
 async function startReceiver(): Promise<Server> {
   const server = createServer((incoming, answer) => {
     incoming.resume();

@@ -8,7 +8,6 @@ export type Size = keyof typeof SIZES;
 export const SCHEMES = ['light', 'dark'] as const;
 type Scheme = (typeof SCHEMES)[number];
 
-/** The states in which every view is looked at. */
 export const STATES = ['full', 'empty', 'failing', 'slow'] as const;
 export type State = (typeof STATES)[number];
 

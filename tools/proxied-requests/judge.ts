@@ -209,7 +209,6 @@ listen all
 interface Peer {
   readonly name: string;
   readonly start: (modulePort: number) => Promise<ProxyServer>;
-  /** Prints the version. */
   readonly version: readonly [program: string, argument: string];
 }
 

@@ -72,7 +72,6 @@ export interface RatioBar {
   /** Style of the bar. */
   readonly by: 'rate' | 'time';
   readonly median: number;
-  /** The interval. */
   readonly from: number;
   readonly to: number;
   readonly wanted?: number;

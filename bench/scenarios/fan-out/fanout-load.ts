@@ -31,7 +31,6 @@ export interface FanoutReport {
   readonly uneven: number;
   /** From publication to arrival, one sample a read. */
   readonly latencyUs: Latency;
-  /** Latency of the small request. */
   readonly probeUs: Latency;
   readonly generatorBusy: number;
   readonly closed: number;

@@ -37,7 +37,6 @@ export class EventReaders {
     return this.#events;
   }
 
-  /** Forgets the events so far. */
   begin(): void {
     this.#latencies = new Latencies();
     this.#events = 0;

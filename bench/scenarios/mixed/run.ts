@@ -10,7 +10,6 @@ const SECOND_MS = 1_000;
 
 export interface KindReport {
   readonly name: string;
-  /** Rate of the plan. */
   readonly duePerSecond: number;
   readonly report: LoadReport;
 }

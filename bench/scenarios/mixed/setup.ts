@@ -64,7 +64,6 @@ async function hook(bench: Bench, url: string, owners: readonly Person[]): Promi
   return receiver.url;
 }
 
-/** The public path of the file. */
 async function uploadFile(url: string, cookie: string): Promise<string> {
   const connection = await RawConnection.open(url);
   const query = `fileName=mixed.bin&fileSize=${FILE_BYTES}`;

@@ -91,7 +91,6 @@ export class Caller {
 }
 
 export interface Held {
-  /** Connections that are open now. */
   open(): number;
   release(): void;
 }

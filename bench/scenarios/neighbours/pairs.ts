@@ -7,14 +7,12 @@ import { makeAgents, sessionOf } from '../../subjects/gateway.ts';
 import { RawConnection } from '../transfers/raw-connection.ts';
 import { type Ask, Caller, getFrom, hold, repeatFrom, sendSlowly, streamFrom } from './callers.ts';
 
-/** The gateway of a pair. */
 export interface PairSetup {
   readonly bench: Bench;
   readonly url: string;
 }
 
 export interface Neighbours {
-  /** One call of the second caller. */
   readonly ask: Ask;
   /** The first caller begins, for about so long; the result ends it. */
   abuse(forMs: number): Promise<() => Promise<void>>;
@@ -22,7 +20,6 @@ export interface Neighbours {
 
 export interface Pair {
   readonly name: string;
-  /** Bound that they share. */
   readonly bound: string;
   /** The first caller's doing. */
   readonly what: string;

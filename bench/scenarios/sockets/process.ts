@@ -30,7 +30,6 @@ export interface SocketReport {
   /** Echoes, or sockets. */
   readonly count: number;
   readonly elapsedMs: number;
-  /** Latency of one of them. */
   readonly latencyUs: Latency;
   /** Share of the time that this process's thread was busy. */
   readonly generatorBusy: number;

@@ -15,7 +15,6 @@ export interface TransferPlan {
   readonly files?: number;
   /** One of each stream: its account. */
   readonly cookies: readonly string[];
-  /** Path that is fetched (download). */
   readonly path?: string;
 }
 
@@ -25,7 +24,6 @@ export type TransferKind = 'get' | 'put' | 'v1' | 'v1-chunks' | 'chunks' | 'v2' 
 export interface Transfer {
   /** Before the measured time, which is that of one file then; `finish` comes after it. */
   prepare?(): Promise<void>;
-  /** Moves one file. */
   move(): Promise<void>;
   finish?(): Promise<void>;
   /** Bytes of one file, as far as they are measured. */

@@ -16,7 +16,6 @@ export interface DoctorOptions extends LoginOptions {
   readonly key: AgentKey;
   readonly origin: string;
   readonly mcp: string;
-  /** Addresses of a host name. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
   readonly explain: (refused: LoginRefused) => Promise<string>;
 }

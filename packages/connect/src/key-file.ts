@@ -20,7 +20,6 @@ export function defaultKeyFile(
   return join(folder, 'gatehouse-connect', `${name}.json`);
 }
 
-/** The key of the file; a new one where there is none. */
 export function loadKey(file: string): { key: AgentKey; isNew: boolean } {
   const stored = readText(file);
   if (stored !== undefined) return { key: parse(file, stored), isNew: false };

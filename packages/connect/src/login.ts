@@ -13,7 +13,6 @@ export interface LoginOptions extends Partial<SendOptions> {
 }
 
 export interface McpSession {
-  /** The bearer. */
   readonly sessionId: string;
   readonly loginType: 'McpBasic' | 'McpVerified' | 'McpApp';
   /** ISO 8601, by the clock of the gateway. */

@@ -12,7 +12,6 @@ const NEEDS_SESSION = new Set(['tools/call', 'resources/read']);
 const VERSION_MEMBER = 'io.modelcontextprotocol/protocolVersion';
 
 export interface StdioServerOptions {
-  /** Address of the MCP endpoint. */
   readonly mcp: string;
   /** Sends with the bearer of the agent. */
   readonly fetch: Fetch;

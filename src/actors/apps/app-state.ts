@@ -34,7 +34,6 @@ export interface AppState extends Omit<AppView, 'keys' | 'webhook'> {
   readonly delivery: DeliveryState;
 }
 
-/** Flags that admins decide. */
 export interface AppFlags {
   readonly approved: boolean;
   readonly mcpEnabled: boolean;

@@ -8,7 +8,6 @@ import { messageTo, type Protocol, receiver } from '../runtime/protocol.ts';
 
 const DELIVERY_LOG = receiver<LogCommand>('deliveryLog');
 
-/** Lines of one page. */
 export const PAGE_LINES = 100;
 /** One page more than the promised lines need: the newest one is being filled. */
 export const PAGES = LOG_ATTEMPTS_MAX / PAGE_LINES + 1;
@@ -116,7 +115,6 @@ export function logPageId(appId: string, page: number): string {
   return `${appId}.${page}`;
 }
 
-/** The message that carries a line into the log. */
 export function lineMessage(appId: string, line: LogLine): Message {
   const command: AppendLine = { type: 'append', line };
   return messageTo(DELIVERY_LOG, logPageId(appId, pageOf(line.number)), command);

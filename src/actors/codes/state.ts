@@ -5,7 +5,6 @@
 import { type Contact, type ContactChannel, contactKey, hasContact } from '../../domain/contacts.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../domain/time.ts';
 
-/** Digits of new codes. */
 export const CODE_DIGITS = 8;
 /** Digits of codes from before there were eight: their records do not say how many. */
 export const FORMER_CODE_DIGITS = 6;

@@ -43,7 +43,6 @@ interface LimiterOptions {
   readonly exchange?: LimitExchange | undefined;
 }
 
-/** Result for a public key. */
 interface KeyQuotaResult extends QuotaResult {
   /** Others use the key up: the caller is let through if a signature proves that it holds it (`settleProof`). */
   readonly needsProof?: true;

@@ -18,7 +18,6 @@ interface NetworkBudgetOptions {
   readonly windowSeconds: number;
   /** Budget of one share, asked for at every use; 0: no budget. */
   readonly perShare: () => number;
-  /** Budget of all networks together. */
   readonly inAll?: number;
   /** Networks that are counted one by one; further ones share counters. */
   readonly keysMax: number;

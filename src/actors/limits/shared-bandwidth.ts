@@ -56,7 +56,6 @@ export class SharedBandwidth {
     return said;
   }
 
-  /** Takes a report of another node. */
   take(node: number, said: readonly (string | number)[]): void {
     const known = this.#others.get(node) ?? new Map<string, number>();
     this.#others.set(node, known);

@@ -132,7 +132,6 @@ export type AnyOutcome = Outcome<unknown, unknown, Typed, unknown>;
 interface ActorLimits {
   /** Commands waiting for this actor; one more is refused with `Overloaded`. */
   readonly mailbox: number;
-  /** Events between snapshots. */
   readonly snapshotEvery: number;
   /** An actor idle for so long leaves memory. */
   readonly idleMs: number;
@@ -158,7 +157,6 @@ interface ActorKind<State, Command extends Typed, Event, Query, Volatile, P> {
   query(state: State, query: Query, volatile: Volatile, view: QueryView): unknown;
   /** Volatile commands: synchronous, no event. The answer goes straight to the caller; a Refusal is thrown there. */
   decideNow(state: State, volatile: Volatile, command: Typed, turn: Turn): unknown;
-  /** Types of the volatile commands. */
   readonly volatileCommands: readonly string[];
   /** Commands that free space: they are served when the storage quota is used up (deletions, logouts). */
   frees?(command: Command): boolean;
@@ -199,7 +197,6 @@ export interface AskOptions {
   readonly observer?: AskObserver;
 }
 
-/** Follows one command. */
 export interface AskObserver {
   /** The answer is known and waits for a commit; `commands`: of the commit, final once it is on disk. */
   gated(group: { readonly commands: number }): void;

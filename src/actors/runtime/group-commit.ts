@@ -58,7 +58,6 @@ export class GroupCommit {
     this.#options = options;
   }
 
-  /** The group that takes writes now. */
   get open(): CommitGroup<Effect> {
     return this.#open;
   }

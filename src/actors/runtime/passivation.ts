@@ -23,7 +23,6 @@ interface PassivationOptions {
   readonly onLoaded?: ((cell: Cell) => void) | undefined;
 }
 
-/** The live instances of one kind. */
 class KindResidents {
   readonly kind: AnyKind;
   readonly cells = new Map<string, Cell>();

@@ -52,7 +52,6 @@ export function receiver<Command extends Typed>(kind: string): Receiver<Command>
   return { kind };
 }
 
-/** A durable message to an actor. */
 export function messageTo<Command extends Typed>(
   to: Receiver<Command>,
   toId: string,

@@ -75,7 +75,6 @@ export interface OpenedCluster extends ClusterNode, SharedFolder {
   adminNodes(work: NodeWork): AdminNodes;
   /** Other nodes may ask for the work from now on. Returns how an operation gets to the node that delivers. */
   webhookOwners(work: WebhookOwnerWork): AtDeliverer;
-  /** Facts for health and the panel. */
   facts(): ClusterFacts;
   readings(): ClusterReadings;
   /** A reload has applied this configuration: other nodes compare theirs with it. */

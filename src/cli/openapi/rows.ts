@@ -17,7 +17,6 @@ import { oneLine } from './text.ts';
 
 const TITLE_MAX = 100;
 const DESCRIPTION_MAX = 1_000;
-/** Characters of the schema of one row. */
 const SCHEMA_MAX = 64 * 1024;
 const NAME_MAX = 64;
 const HASH_CHARACTERS = 8;

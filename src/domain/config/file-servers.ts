@@ -49,7 +49,6 @@ export const fileServerSchema = object(
   closed,
 );
 
-/** A bucket of an object storage. */
 export interface BucketConfiguration {
   readonly endpoint: string;
   readonly region: string;

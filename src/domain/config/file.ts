@@ -361,5 +361,4 @@ export const configurationSchema = object(
   closed,
 );
 
-/** The file as written. */
 export type ConfigurationFile = Static<typeof configurationSchema>;

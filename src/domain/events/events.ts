@@ -3,7 +3,6 @@
  * delivered. The log is written by one owner and read by the event streams and the webhooks.
  */
 
-/** One accepted event. */
 export interface StoredEvent {
   /** Position in the log, rising in the order of delivery; never used twice, also not after a restart. */
   readonly sequence: number;

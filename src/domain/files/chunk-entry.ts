@@ -5,7 +5,6 @@
 
 export const ENTRY_BYTES = 8;
 
-/** One entry that is to be written. */
 export interface ChunkEntry {
   readonly chunkNumber: number;
   /** Position of the entry in the part, in bytes. */

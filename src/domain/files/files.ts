@@ -88,7 +88,6 @@ export function chunkCount(sizeBytes: number): number {
   return Math.ceil(sizeBytes / CHUNK_BYTES);
 }
 
-/** Returns the position in the file at which a chunk begins. */
 export function chunkOffsetBytes(chunkNumber: number): number {
   return chunkNumber * CHUNK_BYTES;
 }

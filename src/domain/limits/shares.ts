@@ -65,7 +65,6 @@ export class Lease {
   }
 }
 
-/** The accounts of one bound. */
 export class SharedBound {
   readonly #row: Bound;
   readonly #index: number;

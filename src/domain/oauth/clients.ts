@@ -32,7 +32,6 @@ type RedirectResult =
 
 export const REDIRECTS_MAX = 10;
 export const REDIRECT_LENGTH_MAX = 1_024;
-/** Characters of a client's name. */
 export const CLIENT_NAME_MAX = 64;
 
 /** Names and addresses of this computer, whose port is free (RFC 8252 7.3). */

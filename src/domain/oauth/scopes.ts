@@ -59,7 +59,6 @@ export function accessOf(caller: CallerClass): AccessScope | undefined {
   return ACCESS_SCOPES.find((scope) => CALLERS[scope] === caller);
 }
 
-/** Returns the scopes from the next wider one on. */
 export function widerThan(access: AccessScope): readonly AccessScope[] {
   return ACCESS_SCOPES.slice(ACCESS_SCOPES.indexOf(access) + 1);
 }

@@ -78,7 +78,6 @@ export const count = (id: number, title: string, unit: string, range: Range, sum
 export const flag = (id: number, title: string, summary: string) =>
   ({ id, type: 'flag', title, default: 0, summary }) as const;
 
-/** Rows of one group. */
 export const inGroup = <
   const Group extends SettingGroup,
   const Rows extends Readonly<Record<string, Ungrouped<SettingRow>>>,

@@ -79,7 +79,6 @@ export interface OpenDelivery {
   readonly lastTick: string;
   /** Id of the resend that it belongs to. */
   readonly resendId: string | null;
-  /** Attempts so far. */
   readonly attempts: number;
 }
 

@@ -104,7 +104,6 @@ export type SessionItem = Static<typeof sessionSchema>;
 type LoginItem = Static<typeof loginSchema>;
 type CloseSessions = Static<typeof closeSessionsSchema>;
 
-/** The request of an account. */
 export interface AccountCall {
   readonly actors: ActorSystem;
   readonly settings: SettingsReader;

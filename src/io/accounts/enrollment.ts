@@ -63,7 +63,6 @@ export interface Registered {
   readonly current: boolean;
   readonly replaced: readonly string[];
   readonly expiresMs: number;
-  /** The session of a new account. */
   readonly opened?: { readonly token: string; readonly createdMs: number };
 }
 

@@ -93,7 +93,6 @@ function holderIn(actors: ActorSystem, publicKey: string): Pick<ClaimKey, 'holde
   return holder === undefined ? {} : { holder };
 }
 
-/** The key and the origin of its change. */
 interface ChangeTarget {
   readonly keyId: string;
   readonly sessionId: string | null;

@@ -65,7 +65,6 @@ export const assertionSchema = named(
   }),
 );
 
-/** Examples for descriptions of the API. */
 const exampleParts = { id: 'AQIDBAUGBwg', rawId: 'AQIDBAUGBwg', type: 'public-key' } as const;
 export const attestationExample: AttestationJson = {
   ...exampleParts,

@@ -7,7 +7,6 @@ import { BREAKER_OPEN_MS } from '../http-client/breaker.ts';
 import { isKeyOld, type KnownModule } from './modules.ts';
 import type { NodeTroubles } from './node-work.ts';
 
-/** Cases that one row shows. */
 const CASES_MAX = 20;
 /** Free space of the storage below which uploads are about to be refused. */
 const FREE_LOW_BYTES = 1024 ** 3;

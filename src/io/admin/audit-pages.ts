@@ -76,11 +76,9 @@ export interface AuditAnswer {
 
 /** The part of a cluster that the pages use. */
 export interface AuditCluster {
-  /** Name of this node. */
   readonly node: string;
   /** Records of calls of all nodes; undefined where each node keeps its own. */
   readonly calls: CallLog | undefined;
-  /** Names of all nodes that are in. */
   nodes(): Promise<readonly string[]>;
   /** A page of another node, by `auditPage` there. Throws `Overloaded`, and `NotFound` for no such node. */
   pageOf(node: string, query: unknown): Promise<unknown>;

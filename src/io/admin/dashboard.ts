@@ -9,7 +9,6 @@ import type { MetricReadings } from '../observability/metric-table.ts';
 import type { CallObservation } from '../observability/metrics.ts';
 import { type DashboardSample, FigureCounter, type Figures, sampleOf } from './figures.ts';
 
-/** Interval between samples. */
 const SAMPLE_INTERVAL_MS = 2_000;
 /** Another node that has not answered by then is named as missing in the sample. */
 const ANSWER_MS = 1_500;

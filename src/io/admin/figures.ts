@@ -33,7 +33,6 @@ export interface Figures {
   readonly metrics: Partial<MetricReadings>;
 }
 
-/** One sample of the dashboard. */
 export interface DashboardSample {
   readonly utcMs: number;
   readonly seconds: number;

@@ -13,7 +13,6 @@ const KEY_OLD_MS = 365 * DAY_MS;
 
 export const isKeyOld = (sinceMs: number, nowMs: number) => nowMs - sinceMs >= KEY_OLD_MS;
 
-/** A module of the configuration or of the sandbox. */
 export interface KnownModule {
   readonly name: string;
   readonly url: string;

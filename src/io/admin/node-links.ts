@@ -4,7 +4,6 @@ import type { NodeReport } from '../cluster/node-report.ts';
 import type { NodeLinks } from './nodes.ts';
 
 interface NodeLinksOptions {
-  /** Name of this node. */
   readonly name: string;
   readonly routing: Routing;
   /** Numbers of the nodes that are in. */

@@ -68,7 +68,6 @@ export interface NodeWork {
   modules(): readonly NodeModule[];
   /** Uses the link like `use` of `SetupLinks`. Throws `SetupLinkOver`, also for the link of another node. */
   useLink(token: string, uses: boolean): boolean;
-  /** Ends the set-up link of this node. */
   endSetup(): void;
 }
 
@@ -112,7 +111,6 @@ export function createNodeWork(deps: WorkDeps): NodeWork {
   };
 }
 
-/** Names of the verbs below. */
 export const NODE_VERBS = [
   'failing',
   'reset',

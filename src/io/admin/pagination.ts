@@ -8,7 +8,6 @@ import { FRESH_LOGIN_MS, type SessionContext } from '../../domain/sessions.ts';
 import { requireId } from '../accounts/login-parts.ts';
 import type { RouteContext } from '../http/table/route.ts';
 
-/** Rows of a page. */
 export const PAGE_ROWS = 100;
 export const PAGE_ROWS_MAX = 1_000;
 

@@ -14,7 +14,6 @@ import {
 import { toIso } from '../../domain/time.ts';
 import { nicknameOf } from '../accounts/nicknames.ts';
 
-/** A setting as admins see it. */
 interface SettingView {
   readonly id: number;
   readonly name: SettingName;

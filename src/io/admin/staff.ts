@@ -39,7 +39,6 @@ export class LiveStaff {
     for (const [userId, role] of Object.entries(roles)) this.#roles.set(userId, role);
   }
 
-  /** The role that the account was given. */
   roleOf(userId: string): Role | undefined {
     return this.#roles.get(userId);
   }
@@ -58,7 +57,6 @@ export class LiveStaff {
     });
   }
 
-  /** Admins whose accounts are blocked. */
   async #blockedAdmins(): Promise<string[]> {
     const admins = [...this.#roles].filter(([, role]) => role === 'admin').map(([userId]) => userId);
     const blocked: string[] = [];

@@ -144,7 +144,6 @@ export async function requireOwnApp(call: AccountCall, appId: string): Promise<A
   return view;
 }
 
-/** Applications that may act for the account. */
 export async function listAppAccess(call: AccountCall): Promise<AppAccessItem[]> {
   const { appAccess } = await accountOf(call);
   const standing = appAccess.filter(({ revokedMs }) => revokedMs === null);

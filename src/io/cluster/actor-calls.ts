@@ -17,7 +17,6 @@ interface ActorVerbsOptions {
   readonly admit: () => void;
 }
 
-/** Names of the verbs below. */
 export const ACTOR_VERBS = ['ask', 'query', 'tell', 'remembers'] as const;
 
 /** Verbs that other nodes may call. Throws TypeError for arguments that no node of this version sends. */

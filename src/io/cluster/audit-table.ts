@@ -83,7 +83,6 @@ interface AuditTableOptions {
   readonly url: string;
   /** Secrets of `Cluster.secret`. */
   readonly secrets: readonly Uint8Array[];
-  /** Number of this node. */
   readonly node: () => number;
 }
 

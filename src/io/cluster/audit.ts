@@ -23,7 +23,6 @@ import type { Verbs } from './rpc.ts';
 export const AUDIT_VERBS = ['auditPage'] as const;
 
 export interface ClusterAudit {
-  /** Audit log of this node. */
   readonly calls: CallAudit;
   readonly pages: AuditCluster;
   /** Answers other nodes that show pages of this one. */

@@ -187,7 +187,6 @@ export class Checkpoints {
       throw new ClusterUnusable(`the checkpoint ${position} is not the file that was stored`);
   }
 
-  /** Removes the checkpoint of a position. */
   async remove(position: number): Promise<void> {
     await this.#database.run(REMOVE, [position]);
   }

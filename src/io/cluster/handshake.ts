@@ -20,7 +20,6 @@ export interface Identity {
   readonly incarnation: number;
   /** One life of the log: nodes of another log apply other rows. */
   readonly logId: string;
-  /** Version of the program. */
   readonly version: string;
 }
 

@@ -8,7 +8,6 @@ import { DATA_FILE, LOCK_FILE, makeFolders, syncToDisk } from '../../actors/runt
 import { Diverged } from '../../actors/runtime/replication/port.ts';
 import { ClusterUnusable } from './failures.ts';
 
-/** The reason why a journal is set aside. */
 export type AsideReason = 'behind' | 'unsynced' | 'diverged';
 
 interface LastRun {

@@ -8,7 +8,6 @@ import type { DatabaseFailure } from './failures.ts';
 import type { NodeRecord } from './node-table.ts';
 
 interface NodeWatchOptions {
-  /** Name of this node. */
   readonly name: string;
   /** Hash of the part that all configurations should have alike. */
   readonly configHash: () => Uint8Array;

@@ -37,7 +37,6 @@ interface PeerLinksOptions extends HandshakeDeps {
   /** 0 to 1. */
   readonly random: () => number;
   readonly listener: PeerListener;
-  /** Verbs that other nodes may call. */
   readonly verbs: Verbs;
   /** Position of the log that this node has applied. */
   readonly position: () => number;

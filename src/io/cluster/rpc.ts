@@ -33,7 +33,6 @@ export type Verbs = Readonly<Record<string, Verb>>;
 /** Calls by how they ended at the side that made them. */
 export interface CallCounts {
   answered: number;
-  /** No answer in time. */
   timedOut: number;
   /** The link was lost after the call had left. */
   lost: number;

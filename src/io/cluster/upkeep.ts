@@ -12,7 +12,6 @@ interface UpkeepOptions {
   readonly checkpoints: Pick<Checkpoints, 'newest' | 'logAfter'>;
   /** Every node compares the newest checkpoint with its own state. */
   readonly compare: (newest: ReplicaCheckpoint) => Promise<unknown>;
-  /** Stores a checkpoint of the present state. */
   readonly storeState: () => Promise<unknown>;
   /** Removes audit records of calls that are beyond their bounds. */
   readonly trimAudit: () => Promise<void>;

@@ -16,7 +16,6 @@ interface ClientRegistration {
   readonly redirectUris: readonly string[];
 }
 
-/** Content of a code. */
 interface SealedCode {
   readonly id: number;
   readonly endsMs: number;
@@ -58,7 +57,6 @@ type RefreshTokens = Sealer<SealedRefresh> & {
   successors(token: SealedRefresh): readonly string[];
 };
 
-/** The sealers of this journal. */
 export function openSealers(cipher: Pick<ApiKeyCipher, 'deriveKey'>): Sealers {
   const keyOf = (purpose: string) => cipher.deriveKey(purpose, KEY_BYTES);
   const sealerOf = <Value>(purpose: string, prefix: string, nonceKey?: Uint8Array) =>

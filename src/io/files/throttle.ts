@@ -26,7 +26,6 @@ const ASK_BYTES_MAX = 512 * 1024;
 /** Quotas kept; above that, unused ones are removed. */
 const BUCKETS_MAX = 10_000;
 
-/** One stream under the limiter. */
 export interface ThrottledStream {
   /** Charges bytes that arrived. False: pause until `onClear`; further bytes may be charged meanwhile. */
   charge(sizeBytes: number): boolean;

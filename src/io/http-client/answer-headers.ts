@@ -6,7 +6,6 @@ import type { HeaderList } from '../http/table/route.ts';
 import { isGatewayHeader } from './header-names.ts';
 import type { AnswerHead } from './relay.ts';
 
-/** The call that was answered. */
 export interface AnsweredCall {
   /** The call had a session: no shared cache may store the answer. */
   readonly isPersonal: boolean;

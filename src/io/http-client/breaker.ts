@@ -61,7 +61,6 @@ export interface Breakers {
   settle(permit: Permit, result: CallResult): void;
   /** True while every call would be refused. */
   refuses(endpoint: string): boolean;
-  /** Endpoints whose breaker is open now. */
   open(): string[];
 }
 

@@ -70,7 +70,6 @@ export class ConnectionPool implements ConnectionOwner {
     }
   }
 
-  /** Removes a queued request. */
   drop(attempt: ConnectionRequest): void {
     this.#waiting.delete(attempt);
     this.#waitingForNew.delete(attempt);

@@ -50,7 +50,6 @@ export interface ConnectionRequest {
   onBroken(reason: string, answerBegan: boolean): void;
 }
 
-/** Address at which a module listens. */
 export interface Address {
   readonly hostname: string;
   readonly port: number;
@@ -66,7 +65,6 @@ export interface ConnectionOwner {
   nowMs(): number;
   /** The connection is free; `phase` is its previous phase. */
   free(connection: Connection, phase: Phase): void;
-  /** The connection is closed. */
   lost(connection: Connection, phase: Phase, reason: string): void;
 }
 
@@ -145,7 +143,6 @@ export class Connection implements ResponseSink {
     this.#break('destroyed');
   }
 
-  /** Fails the request with this reason. */
   fail(reason: string): void {
     this.#break(reason);
   }

@@ -19,7 +19,6 @@ export interface Endpoint {
   readonly path: string;
   /** Query of the reference without `?`; '' when it has none. */
   readonly query: string;
-  /** Names of the arguments in the path, in order. */
   readonly pathArguments: readonly string[];
   /** An argument in the path may hold a slash: the module decodes it after it has split the path. */
   readonly encodedSlashes: boolean;

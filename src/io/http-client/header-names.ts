@@ -171,7 +171,6 @@ function patternsOf(names: readonly string[]): NamePatterns {
   };
 }
 
-/** Names that only the gateway may set. */
 export function isGatewayHeader(name: string): boolean {
   return GATEWAY_NAMES.has(name.toLowerCase());
 }

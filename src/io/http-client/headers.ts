@@ -28,7 +28,6 @@ export interface CallFacts {
 
 const VALUE_CHARACTERS_MAX = 512;
 const PLAIN = /^[\x20-\x7e]+$/;
-/** Characters of a client's field. */
 const FIELD_CHARACTERS_MAX = 8 * 1024;
 const ASCII_FIELD = /^[\t\x20-\x7e]*$/;
 /** DEL, and what stands for bytes that are not UTF-8. The library lets no other control character through. */
@@ -108,7 +107,6 @@ export function viaOf(headers: Iterable<readonly [name: string, value: string]>)
   return hops + VIA;
 }
 
-/** The facts of a module call for this request. */
 export function factsOf(
   context: Pick<RouteContext, 'site' | 'requestId' | 'client' | 'traceparent' | 'header'>,
 ): CallFacts {

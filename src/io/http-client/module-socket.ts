@@ -16,7 +16,6 @@ import type { ModuleError } from './types.ts';
 /** Wait for the module's close frame, or for the end of its connection after it. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/** An upgrade that is passed on to a module. */
 export interface UpgradeRequest extends RequestLine {
   /** Subprotocols that the client offers, each once. */
   readonly protocols: readonly string[];

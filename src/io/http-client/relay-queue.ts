@@ -22,7 +22,6 @@ interface RelayQueueBounds {
   readonly calls: SharedBound;
   /** Calls that wait for admission, their bodies unread. */
   readonly waiting: SharedBound;
-  /** Connections in use. */
   readonly connections: SharedBound;
 }
 

@@ -31,7 +31,6 @@ export interface RelayListener {
   head(head: AnswerHead): void;
   /** The listener owns the bytes. */
   data(bytes: Buffer): void;
-  /** The answer is complete. */
   ended(): void;
   /** `refusedBy`: with `AccessRateLimit`, the exhausted share. */
   failed(error: ModuleError, refusedBy?: RefusedBy): void;
@@ -64,7 +63,6 @@ interface RelayOptions {
   readonly queue: RelayQueue;
   readonly holder: Holder;
   readonly listener: RelayListener;
-  /** The head of the request. */
   readonly opening: string;
   readonly toHead: boolean;
   readonly body: PrebufferableBody | undefined;

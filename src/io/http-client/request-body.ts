@@ -40,7 +40,6 @@ export class RequestBody implements IncomingSink, StreamedBody {
     return this.#write !== undefined && !this.#isFull && !this.#isOver;
   }
 
-  /** The whole body is buffered. */
   get isWhole(): boolean {
     return this.#incoming.ended;
   }
@@ -54,7 +53,6 @@ export class RequestBody implements IncomingSink, StreamedBody {
     });
   }
 
-  /** The head of the request is written. */
   start(write: Write): void {
     if (this.#isOver) return;
     this.#write = write;
@@ -68,7 +66,6 @@ export class RequestBody implements IncomingSink, StreamedBody {
     this.#incoming.resume();
   }
 
-  /** Discards the rest of the body. */
   discard(): void {
     if (this.#isOver) return;
     this.#isOver = true;

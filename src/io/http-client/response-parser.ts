@@ -80,7 +80,6 @@ export class ResponseParser {
     return this.#part === 'broken' ? 'broken' : 'more';
   }
 
-  /** The module closed the connection. */
   closed(): Progress {
     if (this.#part === 'untilClose') {
       this.#part = 'over';

@@ -33,7 +33,6 @@ export interface AnswerReader {
 
 /** A call whose bodies are streamed, never buffered whole. */
 export interface RelayRequest extends RequestLine {
-  /** Key of the breaker. */
   readonly endpoint: string;
   readonly body: PrebufferableBody | undefined;
   /** The caller whose shares of the module are used; absent for the gateway's own calls. */

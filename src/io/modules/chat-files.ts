@@ -51,7 +51,6 @@ export interface ChatFiles extends ChatFilePort {
 
 interface ChatFilesOptions {
   readonly modules: Pick<ModuleClient, 'call'>;
-  /** Base address of the chat module. */
   readonly chatUrl: string;
   readonly project: string;
   readonly newRequestId: () => string;

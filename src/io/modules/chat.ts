@@ -19,7 +19,6 @@ interface CodePortOptions {
   /** 32 bytes. Read at each use: the journal that stores it opens after the ports are created. */
   readonly secret: () => Promise<Uint8Array>;
   readonly modules: Pick<ModuleClient, 'call'>;
-  /** Base address of the chat module. */
   readonly chatUrl: string;
   readonly project: string;
   readonly newRequestId: () => string;

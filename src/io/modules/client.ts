@@ -249,7 +249,6 @@ class PooledClient implements ModuleClient {
     return [...this.#pools.values(), ...this.#relayPools.values()];
   }
 
-  /** The pool of an origin, or the error when there is none. */
   #poolFor(pools: Map<string, ConnectionPool>, origin: string): ConnectionPool | ModuleError {
     if (this.#closed) return 'ModuleUnavailable';
     const known = pools.get(origin);

@@ -19,7 +19,6 @@ import type { Log } from '../observability/log.ts';
 import type { ModuleClient } from './client.ts';
 import { inSlices } from './event-slices.ts';
 
-/** Interval between polls without events. */
 export const POLL_MS = 500;
 /** Interval while events arrive: a chat message is often followed by another. */
 export const POLL_EAGER_MS = 100;
@@ -38,7 +37,6 @@ const CURSOR = 'eventFeed:';
 
 interface EventPollerOptions {
   readonly module: string;
-  /** Base address of the module. */
   readonly url: string;
   readonly project: string;
   readonly modules: Pick<ModuleClient, 'call'>;

@@ -9,11 +9,9 @@ import { readJsonText } from '../http/exchange/json.ts';
 import { inSlices } from './event-slices.ts';
 import type { ModuleKeys } from './module-keys.ts';
 
-/** Events of one request. */
 const EVENTS_PER_REQUEST_MAX = 1_000;
 /** JSON values of one request: a hundred for each event. */
 const VALUES_PER_REQUEST_MAX = 100 * EVENTS_PER_REQUEST_MAX;
-/** Body of one request. */
 export const EVENTS_BODY_MAX_BYTES = 4 * 1024 * 1024;
 
 export interface EventPush {

@@ -7,7 +7,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { SECOND_MS } from '../../domain/time.ts';
 import type { Log } from './log.ts';
 
-/** Kinds of profiles that a request may ask for. */
 export const PROFILE_KINDS = ['cpu', 'heap'] as const;
 type ProfileKind = (typeof PROFILE_KINDS)[number];
 /** A longer profile takes too long to write. */

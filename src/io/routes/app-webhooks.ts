@@ -18,7 +18,6 @@ import {
 import { accountCall } from './sessions.ts';
 
 const appIdSchema = int64('Application id: decimal string');
-/** Attempts of one page. */
 const PAGE_LINES = 100;
 const PAGE_LINES_MAX = 1_000;
 

@@ -29,7 +29,6 @@ import { createProxyRoutes, type ProxyDeps } from './proxy.ts';
 import { endSessions, loginLog, logout, sessions } from './sessions.ts';
 import { createUpstreamRoutes, type UpstreamDeps } from './upstreams.ts';
 
-/** The dependencies of each group of routes. */
 export interface RouteDeps {
   readonly health: () => HealthFacts;
   readonly accounts: LoginDeps;

@@ -108,7 +108,6 @@ export const info = defineRoute({
   result: object({
     project: text({ examples: ['demo'] }),
     version: text({ examples: ['0.1.0'] }),
-    /** The public address. */
     baseUrl: text({ examples: ['https://gate.example'] }),
     authMethods: array(text({ examples: ['passkey'] })),
     features: array(oneOf(FEATURES)),

@@ -27,7 +27,6 @@ import { defineRoute, type RouteContext } from '../http/table/route.ts';
 
 const HEADERS = ['x-publickey', 'x-timestamp', 'x-signature', 'x-app-id'] as const;
 
-/** Example for the description of the API. */
 const SESSION_EXAMPLE = {
   sessionId: 'kQ0WmYxZJ3v8Tc1Pzq5N2b7Rf4Ls9Dg6Ha0Ue3Iw',
   expiresUtc: '2026-11-21T09:30:00.000Z',

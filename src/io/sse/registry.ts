@@ -58,7 +58,6 @@ export class StreamRegistry {
     return lease instanceof Lease ? lease : REFUSAL_OF[lease.refusedBy];
   }
 
-  /** Charges a replay to the session's connect rate. */
   chargeReplay(sessionId: string, events: number): void {
     const cost = Math.ceil(events / REPLAY_EVENTS) * REPLAY_CONNECTS;
     this.#connects.set(sessionId, (this.#connects.get(sessionId) ?? 0) + cost);

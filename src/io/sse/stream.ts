@@ -16,7 +16,6 @@ export interface StreamOrigin {
   readonly lastEventId: string | undefined;
 }
 
-/** Callbacks of a stream to the hub. */
 interface StreamEvents {
   started(stream: EventStream): void;
   drained(stream: EventStream): void;

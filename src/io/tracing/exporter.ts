@@ -19,7 +19,6 @@ export type ExportResult =
 
 interface ExporterOptions<Item> {
   readonly send: (body: string) => Promise<ExportResult>;
-  /** The body of a batch. */
   readonly encode: (items: readonly Item[]) => string;
   /** Items of an accepted batch that the collector did not store, by its answer. */
   readonly rejected: (answer: string) => number;
@@ -77,7 +76,6 @@ export class BatchExporter<Item> {
     else this.#schedule(FLUSH_MS);
   }
 
-  /** An item that is not sent. */
   dropped(): void {
     this.#counts.oversized += 1;
   }

@@ -18,9 +18,7 @@ type SpanKind = keyof typeof SPAN_KINDS;
 type AttributeValue = string | number;
 export type SpanAttributes = Readonly<Record<string, AttributeValue | undefined>>;
 
-/** Receiver of ended spans. */
 export interface SpanSink {
-  /** Takes an ended span. */
   add(span: TraceSpan): void;
   /** A span beyond `REQUEST_SPANS_MAX` of its request. */
   dropped(): void;

@@ -52,7 +52,6 @@ export class Checkpoint {
     return false;
   }
 
-  /** Position that holds for this application. */
   positionOf(appId: string): number | undefined {
     return this.#positionAt(keyOf(this.#options.partitionOf?.(appId)));
   }

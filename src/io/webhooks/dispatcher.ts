@@ -133,7 +133,6 @@ export class WebhookDispatcher {
     if (this.#started) await this.#checkpoint.write().catch(this.#onCheckpointError);
   }
 
-  /** The application's state has changed. */
   changed(appId: string): void {
     this.#loader.changed(appId);
   }

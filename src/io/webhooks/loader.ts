@@ -48,7 +48,6 @@ export class SubscriptionLoader {
     this.#options = options;
   }
 
-  /** Applications that are not loaded yet. */
   get unread(): number {
     return this.#unread.size;
   }
@@ -94,7 +93,6 @@ export class SubscriptionLoader {
     await this.readAll(true);
   }
 
-  /** The application's state has changed. */
   changed(appId: string): void {
     if (!this.#stopped) this.load(appId).catch((error: unknown) => this.#options.onBug(error, appId));
   }

@@ -14,7 +14,6 @@ export interface WebhookCounters {
   readonly failing: number;
   readonly disabled: number;
   readonly inFlight: number;
-  /** Applications that wait for a slot. */
   readonly waiting: number;
   readonly delivered: number;
   readonly deliveredEvents: number;

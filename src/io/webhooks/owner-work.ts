@@ -180,7 +180,6 @@ export class WebhookOwnerWork {
   }
 }
 
-/** Names of the verbs below. */
 export const WEBHOOK_VERBS = [
   'webhookWaiting',
   'webhookLines',

@@ -13,7 +13,6 @@ export class KeptTexts {
     this.#charactersMax = charactersMax;
   }
 
-  /** Characters of all of them. */
   get characters(): number {
     return this.#characters;
   }

@@ -16,7 +16,6 @@ import type {
 import type { ChatState } from './state.ts';
 
 const NAME_CHARACTERS_MAX = 64;
-/** Chats of one user. */
 const CHATS_MAX = 500;
 
 /** The lobby, the personal chat, then the others, oldest first; archived ones only when they are asked for. */
@@ -182,7 +181,6 @@ function create(
   return wireChat(state.existing(chatId), facts.members[0]);
 }
 
-/** A group that the caller owns. */
 function ownedChat(state: ChatState, call: ModuleCall): Chat {
   const { chat, memberId } = participantIn(state, call, call.body['chatId']);
   if (chat.kind !== 'group') throw new SandboxError('FixedChat');

@@ -33,12 +33,10 @@ export function joined(state: ChatState, call: ModuleCall, userId: string): stri
   return userId;
 }
 
-/** A chat that the caller is a member of. */
 export function participantIn(state: ChatState, call: ModuleCall, chatId: unknown): Participant {
   return participantOf(state, call, callerOf(call), chatId);
 }
 
-/** A chat that a user is a member of. */
 export function participantOf(
   state: ChatState,
   call: ModuleCall,
@@ -92,7 +90,6 @@ export function deviceParticipant(state: ChatState, call: ModuleCall): Participa
   return { chat, memberId: tick };
 }
 
-/** The participant of a device that has joined. */
 export function existingParticipant(state: ChatState, call: ModuleCall): Participant {
   const { chat, memberId } = codeHolder(state, call);
   if (memberId === undefined) throw new SandboxError('NotAMember');

@@ -29,7 +29,6 @@ import type {
 /** Messages kept of a chat, and deliveries kept in the outbox. */
 const MESSAGES_MAX = 10_000;
 const OUTBOX_MAX = 1_000;
-/** Keys of uploads that are remembered. */
 const UPLOADS_MAX = 20_000;
 
 export class ChatState {

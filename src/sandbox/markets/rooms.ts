@@ -64,7 +64,6 @@ export function joinRoom(markets: Markets, call: ModuleCall): object {
   return wireRoom(room, userId);
 }
 
-/** Closes a room for its owner alone. */
 export function closeRoom(markets: Markets, call: ModuleCall): object {
   const userId = callerOf(call);
   const room = roomOf(markets, call.body['roomId']);
@@ -75,7 +74,6 @@ export function closeRoom(markets: Markets, call: ModuleCall): object {
   return wireRoom(room, userId);
 }
 
-/** A room that the user is in. */
 export function joinedRoomOf(markets: Markets, userId: string, id: unknown): Room {
   const room = roomOf(markets, id);
   if (!room.members.has(userId)) throw new SandboxError('NotInRoom');

@@ -83,7 +83,6 @@ export function book(account: WalletAccount, change: bigint, transaction: Transa
   account.transactions.push(transaction);
 }
 
-/** The event of something that is booked. */
 export function eventData(transaction: Transaction): string {
   return eventOf({ ...transaction, tick: transaction.id, state: TxState.Completed });
 }

@@ -147,7 +147,6 @@ export class Ledger {
     this.tell(userId, transaction, 'TransferCompleted');
   }
 
-  /** The account that a record books on. */
   existing(userId: string): WalletAccount {
     const account = this.#accounts.get(userId);
     if (account === undefined) throw new Error(`the log books on the unopened account ${userId}`);

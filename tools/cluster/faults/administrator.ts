@@ -11,7 +11,6 @@ const STAFF_PATH = '/ProxyAdmin/api/staff';
 const OWN_SETTINGS = ['EventDays', 'AuditDays'] as const;
 const SHARED_SETTING = 'DraftsPerUser';
 const VALUE_MAX = 365;
-/** Share of the changes. */
 const OWN_CHANGES = 0.4;
 const SHARED_CHANGES = 0.3;
 /** For one administrator each. */

@@ -9,7 +9,6 @@ import type { ServiceProbe } from './service.ts';
 export interface FaultTools {
   readonly postgres: Postgres;
   readonly nodes: Nodes;
-  /** The node that has the fault. */
   readonly victim: NodeProcess;
   readonly others: readonly NodeProcess[];
   readonly random: () => number;

@@ -36,9 +36,7 @@ export interface FaultOptions {
   readonly leaseMs?: number;
   /** Longest time without service that is no fault. */
   readonly backWithinMs: number;
-  /** Launch options of each node. */
   readonly launch?: NodesOptions['launch'];
-  /** Called with what a round showed. */
   readonly onRound?: (line: string) => void;
 }
 

@@ -32,7 +32,6 @@ export class ServiceProbe {
     return Math.round(performance.now() - sinceMs);
   }
 
-  /** Resolves when the node says that it serves. */
   async serves(node: NodeProcess): Promise<void> {
     const endMs = performance.now() + GIVE_UP_MS;
     while (performance.now() < endMs) {

@@ -96,7 +96,6 @@ export interface ChunkPosition {
   readonly fileId: string;
   readonly positionBytes: number;
   readonly sizeBytes: number;
-  /** Size of the whole file. */
   readonly fileBytes: number;
   readonly known: boolean;
   /** The chunk has other bytes: the actor is asked before these are written. */

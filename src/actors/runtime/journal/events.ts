@@ -19,7 +19,6 @@ export interface EventTables {
   readonly eventIdentity: StoredTable;
 }
 
-/** Names of the sub-databases. */
 export function eventTables(table: (name: string) => StoredTable): EventTables {
   return {
     events: table('events'),

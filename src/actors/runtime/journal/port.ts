@@ -273,7 +273,6 @@ export type EventRow = readonly [
   identity: string | null,
 ];
 
-/** The log of events, and those that wait for it. */
 export interface EventRows {
   /** Oldest and newest sequence number in the log; zeros while it is empty. */
   ends(): { readonly oldest: number; readonly newest: number };
@@ -343,7 +342,6 @@ export interface Journal {
   /** Timers due at or before `untilMs`, earliest first; those of some actors alone where `isWanted` is given. */
   timers(untilMs: number, limit: number, isWanted?: IsWanted): TimerRow[];
   dead(limit: number): DeadRow[];
-  /** Records in a ring. */
   auditRows(ring: StoredRing): number;
   /** The audit log, oldest first, after position `afterSeq` (0 from the start); of some rings alone where given. */
   auditPage(afterSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[];

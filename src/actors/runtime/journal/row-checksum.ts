@@ -37,7 +37,6 @@ export function seal(row: Uint8Array, table: string, key: Part[] | Part): void {
   row[4] = sum >>> 24;
 }
 
-/** Has the row a checksum? */
 export function isSealed(row: Uint8Array): boolean {
   return row[0] === MARK;
 }

@@ -33,7 +33,6 @@ export interface TableStats extends Pages {
 }
 
 interface SpaceOptions {
-  /** The file that grows. */
   readonly file: string;
   /** Most bytes added at a time; more are added when less than half of a step is left. */
   readonly stepBytes: number;

@@ -43,7 +43,6 @@ export interface NodeState {
   readonly node: number;
   /** Counts renewals; the expeller watches it stand still. */
   readonly renewals: number;
-  /** Position that the node has applied. */
   readonly applied: number;
   /** The last sample of its state that the node reported. */
   readonly sample?: DigestSample | undefined;
@@ -156,7 +155,6 @@ export interface SharedLog {
 
 /** The direct connections to other nodes. Frames may be lost, doubled or late; the log is the truth. */
 export interface Peers {
-  /** Tells every other node of a row. */
   push(row: LogRow): void;
   /** Tells every other node how far this one is: the position is visible in its store. */
   applied(position: number): void;

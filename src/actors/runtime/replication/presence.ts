@@ -260,7 +260,6 @@ export class Presence {
   }
 }
 
-/** True if one of them has renewed since. */
 function hasRenewed(before: readonly NodeState[], now: readonly NodeState[]): boolean {
   const renewals = new Map(before.map((each) => [each.node, each.renewals]));
   return now.some((each) => each.renewals > (renewals.get(each.node) ?? each.renewals));

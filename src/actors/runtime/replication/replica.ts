@@ -114,7 +114,6 @@ export class Replica implements RowSink {
     this.#flights.set(nodeSeq, judged);
   }
 
-  /** Resolves when the position is applied. */
   appliedAtLeast(position: number): Promise<void> {
     if (this.position >= position) return Promise.resolve();
     return new Promise((resolve) => this.#readers.push({ position, resolve }));

@@ -18,7 +18,6 @@ export interface SendBufferCounters {
   readonly small: number;
   /** Answers that have buffers. */
   readonly answers: number;
-  /** Answers that were refused. */
   readonly refused: number;
 }
 

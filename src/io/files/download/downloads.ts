@@ -55,7 +55,6 @@ interface DownloadOptions {
   readonly onFault: (message: string, error: unknown) => void;
 }
 
-/** Form that the route gives a download. */
 export interface DownloadForm {
   /** Added to the headers of every download; `Cache-Control` is one of them. */
   readonly headers: HeaderList;

@@ -32,7 +32,6 @@ export interface FileCodes {
   read(idOrCode: string): FileReference | undefined;
 }
 
-/** The codes of this journal. */
 export function openFileCodes(cipher: {
   deriveKey(purpose: string, lengthBytes: number): Buffer;
 }): FileCodes {

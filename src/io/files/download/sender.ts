@@ -30,7 +30,6 @@ export interface Sending {
   readonly file: StoredFile;
   /** Pieces within the file. */
   readonly pieces: readonly BodyPiece[];
-  /** Length of all pieces. */
   readonly lengthBytes: number;
   readonly pace: Pace;
   readonly buffers: SendBuffers;

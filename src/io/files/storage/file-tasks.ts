@@ -48,7 +48,6 @@ export async function callOnLease<T>(calls: FileCalls, lease: PartLease, call: (
 /** Those that may wait for a sync, which holds a thread of libuv. */
 const SYNCS: Readonly<Record<FileTask, boolean>> = { makePart: true, publishPart: true, copyRange: false };
 
-/** Runs file tasks of one storage. */
 export interface FileTasks {
   readonly workers: WorkerPort;
   readonly calls: FileCalls;

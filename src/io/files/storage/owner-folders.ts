@@ -101,12 +101,10 @@ export class OwnerFolder {
   }
 }
 
-/** The name of a finished file in its owner's folder. */
 export function fileName(key: FileKey): string {
   return fileSafe(key.fileId);
 }
 
-/** The name of a part beside it. */
 export function partName(key: FileKey): string {
   const name = fileName(key);
   return key.segment === undefined ? `${name}.part` : `${name}.${key.segment}.part`;

@@ -14,7 +14,6 @@ import type { ModuleKeys } from '../../modules/module-keys.ts';
 import type { FileMetadataCache } from '../download/file-cache.ts';
 import type { FileStorage } from './port.ts';
 
-/** Files of one request. */
 const REMOVALS_PER_REQUEST_MAX = 1_000;
 /** Bytes of one request's body; a file takes some 70 bytes. */
 export const REMOVALS_BODY_MAX_BYTES = 256 * 1024;
@@ -22,7 +21,6 @@ export const REMOVALS_BODY_MAX_BYTES = 256 * 1024;
 const REQUESTS_MAX = 4;
 /** Files of one request that are removed at the same time. */
 const AT_ONCE = 8;
-/** The module that owns the files. */
 const FILE_MODULE = 'chat';
 
 interface FileRemovalsOptions {

@@ -25,7 +25,6 @@ interface SendOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Carries requests to one server. */
 export interface ServerTransport {
   /** Value of the `Host` header. */
   readonly host: string;

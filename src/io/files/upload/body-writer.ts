@@ -72,14 +72,12 @@ export interface Received {
   readonly sha256: Buffer | undefined;
 }
 
-/** A range of the body, in its order. */
 interface Piece {
   readonly sizeBytes: number;
   crc32: number;
   isWritten: boolean;
 }
 
-/** Dependencies that all bodies share. */
 interface BodyWriterDeps {
   readonly workers: WorkerPort;
   readonly buffers: SharedBuffers;
@@ -96,7 +94,6 @@ export class BodyWriter implements IncomingSink {
   readonly #standsStill: () => boolean;
   readonly #hash: Hash | undefined;
   readonly #pieces: Piece[] = [];
-  /** The buffer that is being filled. */
   #buffer: SharedBuffer | undefined;
   /** Written without a buffer since the last buffer; not hashed yet. */
   #overflowBytes = 0;

@@ -32,7 +32,6 @@ export class SharedBuffer {
     return taken;
   }
 
-  /** Empties the buffer. */
   clear(): this {
     this.#filledBytes = 0;
     return this;

@@ -46,14 +46,12 @@ export const draftBody = object({
 
 type Fields = Readonly<Record<keyof Static<typeof draftBody>, string | undefined>>;
 
-/** The slot of a draft and its owner. */
 export interface DraftSlot {
   readonly slot: string;
   readonly ownerId: string;
   readonly fileId: string;
 }
 
-/** The request that asks for a draft. */
 type UploadCall = Pick<
   RouteContext<unknown, unknown, SessionContext>,
   'actors' | 'session' | 'settings' | 'nowMs'

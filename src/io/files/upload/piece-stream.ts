@@ -41,7 +41,6 @@ interface PieceStreamOptions {
 export class PieceStream {
   readonly #options: PieceStreamOptions;
   #kept: KeptPieces;
-  /** Position at which the next piece begins. */
   #nextBytes: number;
   #sending: Promise<unknown> = Promise.resolve();
 

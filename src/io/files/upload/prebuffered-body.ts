@@ -15,7 +15,6 @@ const MEMORY_BYTES = 512 * 1024;
 /** Bytes of one read from the file. */
 const STEP_BYTES = 512 * 1024;
 
-/** Bounds of all prebuffered bodies together. */
 export interface PrebufferBounds {
   /** Folder of the files, which lose their name at once. */
   readonly folder: string;

@@ -36,7 +36,6 @@ const READ_BYTES = 160;
 export interface MetaPage {
   /** 0 or 1. */
   readonly page: number;
-  /** The commit that it describes. */
   readonly transaction: bigint;
   readonly lastPage: bigint;
   /** Fault of the page; undefined: none. */

@@ -22,7 +22,6 @@ const TREE_BYTES = 48;
 /** "No page": the root of an empty tree. */
 const NO_PAGE = 2n ** 64n - 1n;
 
-/** Pages that a reading asks for. */
 export interface PagesWanted {
   readonly page: number;
   readonly pages: number;

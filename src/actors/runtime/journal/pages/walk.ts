@@ -143,7 +143,6 @@ class JournalWalk {
     });
   }
 
-  /** Returns the rows. */
   #walk(name: string, tree: Tree, row: (key: Buffer, value: Buffer, isTree: boolean) => void): number {
     const isFree = name === FREE;
     const walk = new TreeWalk(this.#snapshot, tree, {

@@ -3,7 +3,6 @@ import { type BucketClient, BucketRefusal } from './client.ts';
 import { elementsOf, textOf } from './xml.ts';
 
 const LIST_ROWS = '200';
-/** Pages of one call. */
 const LIST_PAGES_MAX = 100;
 
 type Query = Readonly<Record<string, string>>;
