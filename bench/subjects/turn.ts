@@ -2,16 +2,20 @@
  * The actor runtime against its floor: durable turns at so many clients against raw LMDB puts at as many, and the
  * cost of a volatile turn. Each function measures one round in a directory of its own.
  */
+
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open } from 'lmdb';
-import type { Handlers } from '../../src/actors/runtime/actor.ts';
+import type { AnyKind, Handlers } from '../../src/actors/runtime/actor.ts';
+import type { Journal } from '../../src/actors/runtime/journal/port.ts';
 import type { Protocol } from '../../src/actors/runtime/protocol.ts';
-import type { RunningSystem } from '../../src/actors/runtime/system.ts';
+import { nodeSchedule } from '../../src/actors/runtime/runtime-context.ts';
+import { createActorSystem, type RunningSystem } from '../../src/actors/runtime/system.ts';
+import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { LoopPart } from '../scenario.ts';
-import { startBareSystem } from './bare-system.ts';
-import type { Runtime } from './runtime.ts';
+import type { BareRuntime, Runtime } from './runtime.ts';
 
 export interface ClosedLoopPart extends LoopPart {
   /** Processor time of this process, all threads, without opening and closing. */
@@ -163,4 +167,25 @@ export function turnsOf(runtime: Runtime): RuntimeTurns {
         return round(operations);
       }),
   };
+}
+
+const OWN: BareRuntime = { createActorSystem, nodeSchedule, LiveSettings };
+
+/** Starts a system with this build's runtime unless another one is given. */
+export function startBareSystem(kind: AnyKind, journal: Journal, runtime = OWN): RunningSystem {
+  return runtime.createActorSystem({
+    kinds: [kind],
+    journal,
+    ports: { workers: { run: async () => ({ ok: false, error: 'InternalError' }) } },
+    settings: new runtime.LiveSettings(),
+    clock: Date.now,
+    randomBytes,
+    schedule: runtime.nodeSchedule,
+    onFatal: (error) => {
+      throw error;
+    },
+    onBug: ({ error }) => {
+      throw error;
+    },
+  });
 }

@@ -2,16 +2,16 @@
  * The rows of the journal in memory, and what a bad disk does to them. Which groups of writes get here, and when, is
  * memory-journal.ts's to say.
  */
-
 import { isDeepStrictEqual } from 'node:util';
 import type { IndexName } from '../../src/actors/runtime/actor.ts';
+import { type AuditOperation, GONE_PER_RECORD } from '../../src/actors/runtime/journal/audit.ts';
 import { EventWrites } from '../../src/actors/runtime/journal/event-writes.ts';
 import { copyPlain } from '../../src/actors/runtime/journal/plain-data.ts';
 import type * as port from '../../src/actors/runtime/journal/port.ts';
+import type { AuditRow } from '../../src/actors/runtime/journal/port.ts';
 import { contentOf } from '../../src/actors/runtime/journal/reader.ts';
 import type { Typed } from '../../src/actors/runtime/protocol.ts';
-import type { StoredRing } from '../../src/domain/audit.ts';
-import { MemoryAudit } from './memory-audit.ts';
+import { isNodeRing, type StoredRing } from '../../src/domain/audit.ts';
 import { MemoryDamage } from './memory-damage.ts';
 import { MemoryEvents } from './memory-events.ts';
 
@@ -291,3 +291,54 @@ const mailName = ({ toKind, toId, seq, fromKind, fromId }: port.MailKey) =>
   [toKind, toId, seq, fromKind, fromId].join('\0');
 const timerName = ({ dueMs, kind, id, name }: port.TimerKey) => [dueMs, kind, id, name].join('\0');
 const deadName = ({ timeMs, kind, id, seq }: port.DeadKey) => [timeMs, kind, id, seq].join('\0');
+
+class MemoryAudit {
+  readonly #rowsMax: (ring: StoredRing) => number;
+  #rows: AuditRow[] = [];
+
+  constructor(rowsMax: (ring: StoredRing) => number) {
+    this.#rowsMax = rowsMax;
+  }
+
+  write(operation: AuditOperation): void {
+    const { ring } = operation;
+    const newest = this.#rows.at(-1)?.seq ?? 0;
+    if (operation.op === 'auditTrim') {
+      const kept = this.#rows.findLast((row) => isNodeRing(row.ring) === isNodeRing(ring));
+      let left = operation.rows;
+      this.#rows = this.#rows.filter((row) => row.ring !== ring || row === kept || --left < 0);
+      return;
+    }
+    this.#rows.push({ seq: newest + 1, ring, record: operation.row });
+    this.#shrink(ring);
+    this.#shrink(null);
+  }
+
+  #shrink(ring: StoredRing): void {
+    const max = this.#rowsMax(ring);
+    if (this.#rows.length <= max) return;
+    let over = Math.min(this.#of([ring]).length - max, GONE_PER_RECORD);
+    if (over > 0) this.#rows = this.#rows.filter((row) => row.ring !== ring || --over < 0);
+  }
+
+  rows(ring: StoredRing): number {
+    return this.#of([ring]).length;
+  }
+
+  page(afterSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[] {
+    return this.#of(rings)
+      .filter(({ seq }) => seq > afterSeq)
+      .slice(0, limit);
+  }
+
+  before(beforeSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[] {
+    return this.#of(rings)
+      .filter(({ seq }) => seq < beforeSeq)
+      .slice(-limit)
+      .reverse();
+  }
+
+  #of(rings: readonly StoredRing[] | undefined): readonly AuditRow[] {
+    return rings === undefined ? this.#rows : this.#rows.filter(({ ring }) => rings.includes(ring));
+  }
+}

@@ -1,6 +1,9 @@
 /** Starts the sandbox modules in a thread of their own, so that their work never holds up the gateway's. */
+
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { openModuleKey } from './module-key.ts';
 import { SANDBOX_MODULES, type SandboxModuleName } from './modules.ts';
 import type { SandboxListening, SandboxNotice, SandboxWorkerData } from './worker.ts';
 
@@ -55,4 +58,20 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
       resolve({ url, modules: addresses, moduleKey, signedUp, crashed, close });
     });
   });
+}
+
+const KEY_BYTES = 32;
+
+/** The key in `<DataPath>/sandbox/module-key`, made where it is missing. */
+function openModuleKey(dataPath: string): string {
+  const folder = join(dataPath, 'sandbox');
+  const path = join(folder, 'module-key');
+  if (!existsSync(path)) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    // Written under another name first: a crash must not leave an empty key, which would admit all callers.
+    const fresh = `${path}.new`;
+    writeFileSync(fresh, randomBytes(KEY_BYTES).toString('base64url'), { mode: 0o600, flush: true });
+    renameSync(fresh, path);
+  }
+  return readFileSync(path, 'utf8').trim();
 }

@@ -1,8 +1,7 @@
 /** The sandbox chat: groups, private chats, messages, files, guests by invite code; and what each refuses. */
 import fc from 'fast-check';
 import t from 'tap';
-import { KeptTexts } from '../../src/sandbox/chat/kept-texts.ts';
-import { ChatState } from '../../src/sandbox/chat/state.ts';
+import { ChatState, KeptTexts } from '../../src/sandbox/chat/state.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
 import { runs } from '../support/depth.ts';
 import {

@@ -10,8 +10,8 @@ import { closeAfter } from '../../kit/close-after.ts';
 import { sendHttp } from '../../kit/http.ts';
 import { TIED } from '../../kit/launch.ts';
 import { SANDBOX_ERRORS } from '../../src/sandbox/errors.ts';
-import { FAULT_MODES } from '../../src/sandbox/faults.ts';
 import { createModules } from '../../src/sandbox/modules.ts';
+import { FAULT_MODES } from '../../src/sandbox/server.ts';
 import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
 
 t.setTimeout(120_000);

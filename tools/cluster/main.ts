@@ -5,11 +5,13 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { type Nodes, startNodes } from '../../kit/cluster/nodes.ts';
+import { type NodeProcess, type Nodes, startNodes } from '../../kit/cluster/nodes.ts';
 import { startPostgres } from '../../kit/cluster/postgres.ts';
-import { type Balancer, startBalancer } from './balancer.ts';
-import { COMMANDS, type ControlledNode, runCommand } from './commands.ts';
-import { ownersTable } from './owners-table.ts';
+import { SETTINGS_ID, settings } from '../../src/actors/admin/settings.ts';
+import { STAFF_ID, staff } from '../../src/actors/admin/staff.ts';
+import { homeOf, ownersOf } from '../../src/domain/partitions.ts';
+import type { NodeRecord } from '../../src/io/cluster/node-table.ts';
+import { type Balancer, type Condition, startBalancer } from './balancer.ts';
 
 const USAGE = 'usage: npm run cluster [-- --nodes N (2 to 8)] [-- --port N]\n';
 const EXIT_FAILED = 1;
@@ -174,3 +176,104 @@ if (options === undefined) {
   process.stderr.write(USAGE);
   process.exitCode = EXIT_USAGE;
 } else process.exitCode = await run(options);
+
+const COMMANDS = `commands  k NAME  kill -9        s NAME  stop as a hang (SIGSTOP)   c NAME  continue
+          l NAME  let it leave   r NAME  restart                     t       table      q  quit
+`;
+
+interface ControlledNode {
+  readonly node: NodeProcess;
+  isStopped: boolean;
+}
+
+/** A sentence for the terminal; undefined where there is nothing to say. */
+async function runCommand(
+  line: string,
+  nodes: ReadonlyMap<string, ControlledNode>,
+): Promise<string | undefined> {
+  const [command = '', name = ''] = line.trim().split(/\s+/);
+  const controlled = nodes.get(name);
+  if (!'ksclr'.includes(command) || command.length !== 1) return COMMANDS;
+  if (controlled === undefined) return `there is no node "${name}"\n`;
+  const { node } = controlled;
+  const { process, exited } = node.gateway;
+  const runs = process.exitCode === null && process.signalCode === null;
+  if (!runs && command !== 'r') return `the process of ${name} has ended: r ${name} starts it\n`;
+  switch (command) {
+    case 'k':
+      process.kill('SIGKILL');
+      break;
+    case 's':
+      controlled.isStopped = process.kill('SIGSTOP');
+      return undefined;
+    case 'c':
+      process.kill('SIGCONT');
+      break;
+    case 'l':
+      endGently(controlled);
+      break;
+    default:
+      if (runs) {
+        endGently(controlled);
+        await exited;
+      }
+      await node.start();
+  }
+  controlled.isStopped = false;
+  return undefined;
+}
+
+function endGently({ node, isStopped }: ControlledNode): void {
+  // A stopped process would not see the other signal.
+  if (isStopped) node.gateway.process.kill('SIGCONT');
+  node.gateway.process.kill('SIGTERM');
+}
+
+/** Actors that a cluster has once, by kind and id. */
+const SINGLE = [
+  { kind: settings.kind, id: SETTINGS_ID },
+  { kind: staff.kind, id: STAFF_ID },
+];
+
+interface NodeRow {
+  readonly name: string;
+  readonly url: string;
+  /** Undefined once the process has ended. */
+  readonly pid: number | undefined;
+  readonly isStopped: boolean;
+  readonly condition: Condition;
+}
+
+const HEADINGS = ['node', 'process', 'state', 'partitions', 'also owns', 'address'];
+
+/** `records`: the nodes as the database has them. */
+function ownersTable(nodes: readonly NodeRow[], records: readonly NodeRecord[]): string {
+  const joined = records.filter((each) => each.joined);
+  const owners = ownersOf(joined.map((each) => each.node));
+  const rows = nodes.map(({ name, url, pid, isStopped, condition }) => {
+    const record = joined.find((each) => each.name === name);
+    const number = record?.node;
+    const partitions = owners.reduce((count, owner) => count + (owner === number ? 1 : 0), 0);
+    const also = SINGLE.filter(({ kind, id }) => number !== undefined && owners[homeOf(kind, id)] === number);
+    return [
+      name,
+      pid === undefined ? 'ended' : String(pid),
+      stateOf(record !== undefined, isStopped, condition),
+      `${partitions} of ${owners.length}`,
+      also.map(({ kind }) => kind).join(', '),
+      url,
+    ];
+  });
+  const widths = HEADINGS.map((heading, column) =>
+    Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (cells: readonly string[]) =>
+    `  ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd();
+  return `${[HEADINGS, ...rows].map(line).join('\n')}\n`;
+}
+
+function stateOf(isIn: boolean, isStopped: boolean, condition: Condition): string {
+  const place = isIn ? 'in' : 'out';
+  if (isStopped) return `${place}, stopped`;
+  return isIn && condition !== 'healthy' ? `${place}, ${condition}` : place;
+}

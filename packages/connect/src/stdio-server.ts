@@ -1,6 +1,5 @@
 /** A stdio MCP server that passes each message on to the gateway's MCP endpoint, and writes the answers as lines. */
 import type { Readable, Writable } from 'node:stream';
-import { readEvents, readLines } from './lines.ts';
 import { LoginRefused } from './login.ts';
 import { causeOf, type Fetch, type SendOptions, send } from './send.ts';
 
@@ -221,4 +220,49 @@ function withEnvelope(line: string, id: string | number): string {
 function headerValue(value: string): string {
   if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(value) && !value.startsWith('=?base64?')) return value;
   return `=?base64?${Buffer.from(value, 'utf8').toString('base64')}?=`;
+}
+
+/** A line that is longer is skipped to its end. */
+const LINE_BYTES_MAX = 8 * 1024 * 1024;
+
+/** Each line without its end; `undefined` for one that is too long. The rest without an end counts as a line. */
+async function* readLines(
+  input: AsyncIterable<Uint8Array | string>,
+  bytesMax = LINE_BYTES_MAX,
+): AsyncGenerator<string | undefined> {
+  let pieces: Buffer[] = [];
+  let size = 0;
+  const take = (): string | undefined => {
+    const line = size > bytesMax ? undefined : Buffer.concat(pieces).toString('utf8').replace(/\r$/, '');
+    pieces = [];
+    size = 0;
+    return line;
+  };
+  const add = (piece: Buffer) => {
+    size += piece.length;
+    if (size > bytesMax) pieces = [];
+    else pieces.push(piece);
+  };
+  for await (const chunk of input) {
+    let rest = Buffer.from(chunk as Uint8Array);
+    for (let end = rest.indexOf(10); end !== -1; end = rest.indexOf(10)) {
+      add(rest.subarray(0, end));
+      yield take();
+      rest = rest.subarray(end + 1);
+    }
+    if (rest.length > 0) add(rest);
+  }
+  if (size > 0) yield take();
+}
+
+/** The data of each event; lines of one event are joined as the HTML standard says. */
+async function* readEvents(input: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let data: string[] = [];
+  for await (const line of readLines(input)) {
+    if (line === undefined) data = [];
+    else if (line === '') {
+      if (data.length > 0) yield data.join('\n');
+      data = [];
+    } else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
+  }
 }

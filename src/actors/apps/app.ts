@@ -2,9 +2,17 @@
  * The app actor: one registered application, its configuration, what admins allow it, its API keys. Its owner's account
  * decides which application a request means and sends it here; ends of McpApp sessions go out from here.
  */
-import { type AppKey, type AppPatch, type AppView, PARTICIPANTS_MAX, validKeys } from '../../domain/apps.ts';
+import {
+  type AppKey,
+  type AppPatch,
+  type AppView,
+  PARTICIPANTS_MAX,
+  type SealedKey,
+  validKeys,
+} from '../../domain/apps.ts';
 import type { Resend } from '../../domain/webhooks/types.ts';
 import type { AppSettled } from '../accounts/user-messages.ts';
+import type { Origin } from '../change.ts';
 import {
   type Claim,
   defineActor,
@@ -12,13 +20,13 @@ import {
   type Message,
   type Outcome,
   type Refusal,
+  refuse,
   type Turn,
 } from '../runtime/actor.ts';
 import type { Protocol } from '../runtime/protocol.ts';
 import { formatIndexEntry } from './app-access-index.ts';
 import { type AdministerApp, administer } from './app-administration.ts';
 import { appRecord, approvalNotices, toUser } from './app-change.ts';
-import { type AppKeyCommand, endKeyOverlap, rotateKey } from './app-keys.ts';
 import {
   APP,
   type AppMessage,
@@ -33,6 +41,7 @@ import {
   evolveApp,
   indexEntryOf,
   initialApp,
+  shownApp,
   viewOf,
   type WebhookView,
   webhookOf,
@@ -266,4 +275,47 @@ function join(state: AppState, { userId }: JoinApp): Decision<null> {
 
 function settled(ownerId: string, commandId: string, reply: AppSettled['reply']): Message {
   return toUser(ownerId, { type: 'appSettled', commandId, reply });
+}
+
+/** Command of the owner; `NotFound` for any other account. */
+interface RotateKey {
+  readonly type: 'rotateKey';
+  readonly userId: string;
+  readonly key: SealedKey;
+  readonly origin: Origin;
+}
+
+/** The former key of a rotation ends now. Where there is none it has ended already: the answer is the same. */
+interface EndKeyOverlap {
+  readonly type: 'endKeyOverlap';
+  readonly userId: string;
+  readonly origin: Origin;
+}
+
+type AppKeyCommand = RotateKey | EndKeyOverlap;
+
+function isOwner({ phase, ownerId }: AppState, userId: string): boolean {
+  return phase === 'registered' && ownerId === userId;
+}
+
+/** Two keys at most: a rotation during a rotation ends the one that was never sent. */
+function rotateKey(state: AppState, { userId, key, origin }: RotateKey, turn: Turn): Decision<AppView> {
+  if (!isOwner(state, userId)) return refuse('NotFound', 'no such application');
+  const rotated: AppEvent = { type: 'keyRotated', key, utcMs: turn.nowMs };
+  const view = shownApp(evolveApp(state, rotated));
+  const fields = { appId: state.id, keyId: key.keyId, ip: origin.ip };
+  return { events: [rotated], audit: [appRecord(turn, 'app_key_rotated', userId, fields)], reply: view };
+}
+
+function endKeyOverlap(state: AppState, { userId, origin }: EndKeyOverlap, turn: Turn): Decision<AppView> {
+  if (!isOwner(state, userId)) return refuse('NotFound', 'no such application');
+  const [, former] = validKeys(state.keys, turn.nowMs);
+  if (former === undefined) return { reply: shownApp(state) };
+  const ended: AppEvent = { type: 'keyOverlapEnded' };
+  const fields = { appId: state.id, keyId: former.keyId, ip: origin.ip };
+  return {
+    events: [ended],
+    audit: [appRecord(turn, 'app_key_ended', userId, fields)],
+    reply: shownApp(evolveApp(state, ended)),
+  };
 }

@@ -1,11 +1,19 @@
 /** Public API of the actor system: ask, tell, query, now, drain, close. */
 import { GatewayError } from '../../domain/errors.ts';
-import type { AuditRecord, IndexName } from './actor.ts';
-import { type ActorSystem, type AnyKind, type AskOptions, isRefusal, type KindOf } from './actor.ts';
+import type { SettingsReader } from '../../domain/settings/settings.ts';
+import { type Clock, DAY_MS, MINUTE_MS } from '../../domain/time.ts';
+import {
+  type ActorSystem,
+  type AnyKind,
+  type AskOptions,
+  type AuditRecord,
+  type IndexName,
+  isRefusal,
+  type KindOf,
+} from './actor.ts';
 import { Administration } from './administration.ts';
 import { Admission } from './admission.ts';
 import type { CallAudit } from './audit/call-audit.ts';
-import { retainAudit } from './audit/retention.ts';
 import { AskWaiter, Cell } from './cell.ts';
 import type { Claims } from './claims.ts';
 import type { AppliedListener } from './follower.ts';
@@ -14,7 +22,7 @@ import { checkName, ID_MAX_BYTES, IDEMPOTENCY_KEY_MAX_BYTES, isName } from './jo
 import { ofNoActor } from './journal/port.ts';
 import type { Ownership } from './ownership.ts';
 import type { AnyProtocol, Tagged, Typed, TypeIn } from './protocol.ts';
-import { DEFAULT_LIMITS, type RuntimeLimits, TurnView } from './runtime-context.ts';
+import { DEFAULT_LIMITS, type RuntimeLimits, type Schedule, TurnView } from './runtime-context.ts';
 import { errorOf } from './turns.ts';
 import { compose, type Wiring, type WiringOptions } from './wiring.ts';
 
@@ -304,4 +312,27 @@ export class RunningSystem implements ActorSystem {
     await this.administration.finishAudit();
     await this.#options.journal.close();
   }
+}
+
+/** Wait between batches while there is more to remove, so that other commits interleave. */
+const BATCH_WAIT_MS = 100;
+
+interface AuditRetentionOptions {
+  readonly administration: Pick<Administration, 'tidyAudit' | 'auditLeftOut'>;
+  readonly settings: SettingsReader;
+  readonly clock: Clock;
+  readonly schedule: Pick<Schedule, 'timer'>;
+}
+
+/** Starts it; what it returns stops it. */
+function retainAudit({ administration, settings, clock, schedule }: AuditRetentionOptions): () => void {
+  const tidy = () => {
+    const nowMs = clock();
+    administration.auditLeftOut(nowMs);
+    const beforeMs = nowMs - settings.get('AuditDays') * DAY_MS;
+    const more = administration.tidyAudit(beforeMs);
+    cancel = schedule.timer(more ? BATCH_WAIT_MS : MINUTE_MS, tidy);
+  };
+  let cancel = schedule.timer(MINUTE_MS, tidy);
+  return () => cancel();
 }

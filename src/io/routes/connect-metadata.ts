@@ -4,8 +4,8 @@
  */
 import { GatewayError } from '../../domain/errors.ts';
 import { array, boolean, object, optional, text } from '../../domain/schema.ts';
-import { serverMetadata } from '../connect/metadata.ts';
-import type { OAuthPolicy } from '../connect/policy.ts';
+import type { Site } from '../../domain/site.ts';
+import { type OAuthPolicy, takesDocuments, takesRegistrations } from '../connect/policy.ts';
 import { CONNECT_PATH, METADATA_PREFIX, type Resources, resourceMetadata } from '../connect/resources.ts';
 import { type AnyRoute, defineRoute, type HeaderList, Reply } from '../http/table/route.ts';
 import { PROFILE_PARAMS } from '../mcp/subsets.ts';
@@ -87,4 +87,24 @@ export function serverMetadataRoutes(policy: OAuthPolicy): AnyRoute[] {
       },
     }),
   );
+}
+
+function serverMetadata({ issuer, baseUrl }: Site, policy: OAuthPolicy): object {
+  const endpoints = `${baseUrl}/connect`;
+  return {
+    issuer,
+    authorization_endpoint: `${endpoints}/authorize`,
+    token_endpoint: `${endpoints}/token`,
+    revocation_endpoint: `${endpoints}/revoke`,
+    ...(takesRegistrations(policy) ? { registration_endpoint: `${endpoints}/register` } : {}),
+    scopes_supported: ['read', 'tools', 'full', 'offline_access'],
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: ['none'],
+    revocation_endpoint_auth_methods_supported: ['none'],
+    client_id_metadata_document_supported: takesDocuments(policy),
+    authorization_response_iss_parameter_supported: true,
+  };
 }

@@ -2,7 +2,6 @@
 import { keepNewest } from '../../domain/limits/newest.ts';
 import { toIso } from '../../domain/time.ts';
 import { EventList } from '../events.ts';
-import { KeptTexts } from './kept-texts.ts';
 import {
   type Chat,
   type ChatMessage,
@@ -25,6 +24,45 @@ import type {
   MessageChanged,
   Sent,
 } from './records.ts';
+
+/** A thousand files of 8 KiB; of older ones name, size and checksum stay. */
+const CHARACTERS_MAX = 8 * 1024 * 1024;
+
+export class KeptTexts {
+  readonly #charactersMax: number;
+  /** Texts by file id, oldest first. */
+  readonly #texts = new Map<string, string>();
+  #characters = 0;
+
+  constructor(charactersMax = CHARACTERS_MAX) {
+    this.#charactersMax = charactersMax;
+  }
+
+  get characters(): number {
+    return this.#characters;
+  }
+
+  get(fileId: string): string | undefined {
+    return this.#texts.get(fileId);
+  }
+
+  /** Older ones are dropped. */
+  keep(fileId: string, text: string): void {
+    this.forget(fileId);
+    this.#texts.set(fileId, text);
+    this.#characters += text.length;
+    for (const oldest of this.#texts.keys()) {
+      if (this.#characters <= this.#charactersMax) return;
+      this.forget(oldest);
+    }
+  }
+
+  /** The file is gone, or never had a text. */
+  forget(fileId: string): void {
+    this.#characters -= this.#texts.get(fileId)?.length ?? 0;
+    this.#texts.delete(fileId);
+  }
+}
 
 /** Messages kept of a chat, and deliveries kept in the outbox. */
 const MESSAGES_MAX = 10_000;

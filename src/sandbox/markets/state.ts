@@ -1,12 +1,10 @@
 /** Pools, orders, rooms and trades of the sandbox markets, rebuilt by applying their records to the wallet's books. */
-
-import { EventList } from '../events.ts';
+import { EventList, type ModuleEvent } from '../events.ts';
 import { Operations } from '../operations.ts';
-import { blank, type Transaction, TxType } from '../wallet/account.ts';
+import { blank, eventOf, type Transaction, TxType } from '../wallet/account.ts';
 import type { Currency } from '../wallet/currencies.ts';
 import type { Ledger } from '../wallet/ledger.ts';
 import type { Order, OrderState } from './order.ts';
-import { orderChanged } from './order-events.ts';
 import { PAIRS, type Pair } from './pairs.ts';
 import type { OrderCancelled, Ordered, RoomClosed, RoomCreated, RoomJoined, Swapped } from './records.ts';
 
@@ -218,4 +216,30 @@ export class Markets {
 
 function initialPool({ baseReserve, quoteReserve }: Pair): Pool {
   return { base: baseReserve, quote: quoteReserve };
+}
+
+/** Numbers of `state` in these events. */
+const STATES = { open: 1, filled: 2, cancelled: 3 } as const;
+/** A gateway id is Unix milliseconds times 2^20 and a counter. */
+const COUNTER_BITS = 20n;
+
+/** `tick`: of what happened to the order; `amount` is the whole order in the currency that it pays with. */
+function orderChanged(order: Order, tick: string): ModuleEvent {
+  const { id, userId, pair, side, price, lots, externalId, state } = order;
+  const buys = side === 'buy';
+  const currency = buys ? pair.quote : pair.base;
+  const data = eventOf({
+    id,
+    tick,
+    currency,
+    txType: buys ? TxType.OrderToBuy : TxType.OrderToSell,
+    state: STATES[state],
+    amount: buys ? lots * price : lots * pair.lot,
+    fee: 0n,
+    externalId: externalId ?? id,
+    partnerInfo: null,
+    tag: pair.code,
+    utcMs: Number(BigInt(tick) >> COUNTER_BITS),
+  });
+  return { tick, type: 'OrderChanged', crmId: userId, netType: currency.netType, data };
 }

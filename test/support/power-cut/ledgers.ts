@@ -1,5 +1,5 @@
 /** Ledger actors over a journal on disk, and what the journal holds of them, read without starting them. */
-import { startBareSystem } from '../../../bench/subjects/bare-system.ts';
+import { startBareSystem } from '../../../bench/subjects/turn.ts';
 import { Cell } from '../../../src/actors/runtime/cell.ts';
 import { type DiskJournal, openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import type { RunningSystem } from '../../../src/actors/runtime/system.ts';

@@ -5,6 +5,7 @@
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
 import type { FileSegment } from '../../../domain/files/segments.ts';
+import { keepNewest } from '../../../domain/limits/newest.ts';
 import type { PublishPartTask } from '../../../workers/part-files.ts';
 import { type FullListener, StorageFaults } from './faults.ts';
 import { FileCalls, type OnLate } from './file-calls.ts';
@@ -30,7 +31,6 @@ import type {
   SweepScope,
   WantedFiles,
 } from './port.ts';
-import { Previews } from './previews.ts';
 import { SegmentJoins } from './segment-joins.ts';
 
 interface LocalStorageOptions {
@@ -219,5 +219,24 @@ export class LocalStorage implements FileStorage {
 
   #guard<T>(doing: string, key: FileKey, work: () => Promise<T>): Promise<T> {
     return this.#faults.guard(`${doing} ${key.owner}/${key.fileId} in ${this.#folders.root}`, work);
+  }
+}
+
+/**
+ * Previews that are kept, of at most 96 KiB each. One is taken some turns after its publish; the oldest leaves first.
+ */
+const PREVIEWS_MAX = 32;
+
+class Previews {
+  readonly #known = new Map<string, FilePreview>();
+
+  put({ fileId }: FileKey, preview: FilePreview): void {
+    keepNewest(this.#known, PREVIEWS_MAX, fileId, preview);
+  }
+
+  take({ fileId }: FileKey): FilePreview | undefined {
+    const preview = this.#known.get(fileId);
+    this.#known.delete(fileId);
+    return preview;
   }
 }
