@@ -25,6 +25,15 @@ export const restProxy: Scenario = {
   name: 'rest-proxy',
   summary: 'a REST call to a module against nginx and @fastify/http-proxy',
   baseline: true,
+  targets: [
+    {
+      against: '@fastify/http-proxy',
+      by: 'rate',
+      atLeast: 1.6,
+      row: 'REST call against @fastify/http-proxy',
+    },
+    { against: 'nginx', by: 'rate', atLeast: 0.3, row: 'REST call against nginx' },
+  ],
   async run(bench) {
     const backend = await startServer('wallet');
     bench.onTeardown(() => backend.stop());

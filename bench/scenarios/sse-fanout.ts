@@ -37,14 +37,14 @@ export const sseFanout: Scenario = {
   defaults: { connections: 10_000 },
   targets: [
     ...[
-      { against: 'nchan', atLeast: 1.15 },
-      { against: 'better-sse', atLeast: 2 },
+      { against: 'nchan', atLeast: 1.05 },
+      { against: 'better-sse', atLeast: 1.65 },
     ].map((each) => ({ ...each, by: 'processor time' as const, row: `${ROW} against ${each.against}` })),
     ...['nchan', 'better-sse'].map((peer) => ({
       of: `gatehouse, ${BATCH} at a time`,
       against: `${peer}, ${BATCH} at a time`,
       by: 'processor time' as const,
-      atLeast: 4,
+      atLeast: 3.2,
       row: `${ROW}, four at a time, against ${peer}`,
     })),
     { figure: RSS_FIGURE, atMost: 4, row: `${ROW}: memory` },
