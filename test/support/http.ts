@@ -9,6 +9,7 @@ import type { ActorSystem } from '../../src/actors/runtime/actor.ts';
 import { ChallengeKey } from '../../src/domain/challenges.ts';
 import { FEATURES } from '../../src/domain/features.ts';
 import { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
+import type { TSchema } from '../../src/domain/schema.ts';
 import type { SessionContext } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
@@ -26,7 +27,7 @@ import {
   type Pipeline,
   type PipelineOptions,
 } from '../../src/io/http/pipeline.ts';
-import type { AnyRoute, SessionLookup } from '../../src/io/http/table/route.ts';
+import { type AnyRoute, defineRoute, type SessionLookup } from '../../src/io/http/table/route.ts';
 
 /** A moment in the middle of nothing, at the start of a 5 s window and of a minute. */
 export const START_MS = 1_760_000_040_000;
@@ -58,7 +59,39 @@ export interface HttpFixture {
   /** Throws that were no row of the error table. */
   readonly bugs: unknown[];
   readonly finished: FinishedRequest[];
+  /** One request on a connection of its own. */
+  ask(
+    method: string,
+    path: string,
+    headers?: Readonly<Record<string, string>>,
+    body?: string,
+  ): Promise<RawAnswer>;
   close(): Promise<void>;
+}
+
+type Definition<Q extends TSchema, B extends TSchema, A extends AnyRoute['auth']> = Parameters<
+  typeof defineRoute<Q, B, A>
+>[0];
+
+/** A route of a test: `at` is method and path. Without limits, errors and a session unless `parts` has them. */
+export function route<Q extends TSchema, B extends TSchema, A extends AnyRoute['auth'] = 'none'>(
+  at: string,
+  parts: Partial<Definition<Q, B, A>>,
+  handle: Definition<Q, B, A>['handle'],
+): AnyRoute {
+  const [method, path] = at.split(' ') as [AnyRoute['method'], string];
+  const plain = { group: 'test', limits: [], errors: [], summary: 'test', auth: 'none' };
+  return defineRoute({ ...plain, ...parts, method, path, handle } as unknown as Definition<Q, B, A>);
+}
+
+/** The same of a test that needs no parts. */
+export function plainRoute(at: string, handle: Definition<TSchema, TSchema, 'none'>['handle']): AnyRoute {
+  return route(at, {}, handle);
+}
+
+/** Resolves once it holds: a turn of the event loop between two looks. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise(setImmediate);
 }
 
 /** A gate that knows no session. */
@@ -171,6 +204,7 @@ export function startHttp(options: HttpFixtureOptions): HttpFixture {
     time,
     bugs,
     finished,
+    ask: (...request) => sendRaw(server.port, requestText(...request)),
     close: () => server.close(),
   };
 }
@@ -211,6 +245,8 @@ export interface RawConnection {
   send(...parts: (string | Uint8Array)[]): void;
   /** The next answer. Rejects when the connection ends before it is whole. `headOnly`: an answer to HEAD. */
   answer(headOnly?: boolean): Promise<RawAnswer>;
+  /** Sends, and takes the next answer. */
+  ask(...parts: (string | Uint8Array)[]): Promise<RawAnswer>;
   /** Resolves when the peer has closed; with what it sent that no `answer` took. */
   ended(): Promise<string>;
   /** Sends FIN and continues to read. */
@@ -239,7 +275,7 @@ export function connectRaw(port: number, localAddress?: string): RawConnection {
     wake();
   };
   socket.on('end', finish).on('close', finish).on('error', finish);
-  const until = async (ready: () => boolean): Promise<void> => {
+  const waitFor = async (ready: () => boolean): Promise<void> => {
     const timer = setTimeout(() => socket.destroy(), TIMEOUT_MS);
     while (!ready() && !over) {
       await new Promise<void>((resolve) => {
@@ -248,32 +284,36 @@ export function connectRaw(port: number, localAddress?: string): RawConnection {
     }
     clearTimeout(timer);
   };
-  return {
+  const connection: RawConnection = {
     send: (...parts) => {
       for (const part of parts) socket.write(part);
     },
+    ask(...parts) {
+      connection.send(...parts);
+      return connection.answer(String(parts[0]).startsWith('HEAD '));
+    },
     async answer(headOnly = false) {
-      await until(() => takeAnswer(received, headOnly) !== undefined);
+      await waitFor(() => takeAnswer(received, headOnly) !== undefined);
       const taken = takeAnswer(received, headOnly);
       if (taken === undefined) throw new Error(`no answer, but ${JSON.stringify(received.slice(0, 200))}`);
       received = received.slice(taken.length);
       return taken.answer;
     },
     async ended() {
-      await until(() => false);
+      await waitFor(() => false);
       return received;
     },
     half: () => socket.end(),
     close: () => socket.destroy(),
   };
+  return connection;
 }
 
 /** One request on a connection of its own. */
 export async function sendRaw(port: number, ...parts: (string | Uint8Array)[]): Promise<RawAnswer> {
   const connection = connectRaw(port);
-  connection.send(...parts);
   try {
-    return await connection.answer(String(parts[0]).startsWith('HEAD '));
+    return await connection.ask(...parts);
   } finally {
     connection.close();
   }

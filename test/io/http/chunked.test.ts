@@ -19,7 +19,9 @@ import { makeCertificate } from '../../support/certificate.ts';
 import {
   connectRaw,
   type HttpFixture,
+  plainRoute,
   requestText,
+  route,
   START_MS,
   sendRaw,
   startHttp,
@@ -151,8 +153,8 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
     site: { origins: new Set(['https://pages.example']) },
     routes: [
       ...WAYS.map((way) => defineRoute({ ...plain, ...way } as AnyRoute)),
-      defineRoute({ ...plain, method: 'GET', path: '/hidden', handle: () => ++seen.hidden }),
-      defineRoute({ ...plain, method: 'POST', path: '/item/:name', body: 'raw', handle: () => 1 }),
+      plainRoute('GET /hidden', () => ++seen.hidden),
+      route('POST /item/:name', { body: 'raw' }, () => 1),
     ],
     ...changes,
   });
@@ -299,15 +301,14 @@ t.test('chunked: no hidden request is handled after refusals by limits, overload
     ['too many bytes', large, 429],
     ['stopping', stopping, 503],
   ];
-  for (let used = 0; used < 30; used += 1) await sendRaw(limited.port, requestText('POST', '/raw', {}, 'a'));
+  for (let used = 0; used < 30; used += 1) await limited.ask('POST', '/raw', {}, 'a');
   for (const [name, fixture, status] of cases) {
     fixture.finished.length = 0;
     const one = connectRaw(fixture.port);
     one.send(head('POST', '/raw') + TRICK + HIDDEN);
     t.same(faultsOf(fixture, name, await one.ended()), []);
     const two = connectRaw(fixture.port);
-    two.send(head('POST', '/raw') + TRICK);
-    t.equal((await two.answer()).status, status, name);
+    t.equal((await two.ask(head('POST', '/raw') + TRICK)).status, status, name);
     two.send(HIDDEN);
     t.equal(await two.ended(), '', `${name}: nothing behind it is answered`);
     t.same(tracesOf(fixture, name), []);
@@ -317,8 +318,7 @@ t.test('chunked: no hidden request is handled after refusals by limits, overload
 // covers S43
 t.test('chunked: a hidden request is not charged', async (t) => {
   const fixture = start(t, { settings: { IpRPSLimit: 100, ApiRPSLimit: 0 } });
-  const left = async () =>
-    (await sendRaw(fixture.port, requestText('GET', '/ignored'))).headers['x-ratelimit'] ?? '';
+  const left = async () => (await fixture.ask('GET', '/ignored')).headers['x-ratelimit'] ?? '';
   const before = Number(/r=(\d+)/.exec(await left())?.[1]);
   const connection = connectRaw(fixture.port);
   connection.send(head('POST', '/raw') + TRICK + HIDDEN);
@@ -352,8 +352,7 @@ t.test(
       one.send(attack + request);
       t.ok(answersIn(await one.ended()) <= 1, `${name}, one segment: one answer at most`);
       const two = connectRaw(fixture.http.port);
-      two.send(attack);
-      t.equal((await two.answer()).status, 400, 'the body is no JSON');
+      t.equal((await two.ask(attack)).status, 400, 'the body is no JSON');
       two.send(request);
       t.equal(await two.ended(), '', `${name}, two segments: nothing more`);
     }
@@ -428,7 +427,7 @@ t.test('chunked: a correct client receives its answer at once, and its connectio
 // covers S49
 t.test('answers do not name their parser, and a library without this option is left unchanged', async (t) => {
   const fixture = start(t);
-  const { headers } = await sendRaw(fixture.port, requestText('GET', '/hidden'));
+  const { headers } = await fixture.ask('GET', '/hidden');
   t.notOk('uwebsockets' in headers);
   t.ok('date' in headers);
   const asked: unknown[] = [];
@@ -475,8 +474,11 @@ t.test(
         await arrived((turn + 1) * 2 * 1024);
         second();
       }
-      steady.send(name === 'declared' ? 'x'.repeat(40_000 - 36 * 1024) : '0\r\n\r\n');
-      t.equal((await steady.answer()).status, 200, `${name}: 2 KiB/s`);
+      t.equal(
+        (await steady.ask(name === 'declared' ? 'x'.repeat(40_000 - 36 * 1024) : '0\r\n\r\n')).status,
+        200,
+        `${name}: 2 KiB/s`,
+      );
       steady.close();
       fixture.finished.length = 0;
     }

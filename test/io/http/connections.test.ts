@@ -1,27 +1,21 @@
 /** The connection cap over the real listener: one network at its share, others still get in (docs/decisions/0104). */
 import t, { type Test } from 'tap';
 import { NO_LIMITS } from '../../../kit/launch.ts';
-import { type AnyRoute, defineRoute } from '../../../src/io/http/table/route.ts';
-import { connectRaw, type RawConnection, requestText, startHttp } from '../../support/http.ts';
-
-const plain = {
-  group: 'test',
-  limits: [],
-  errors: [],
-  summary: 'test',
-  auth: 'none',
-  method: 'GET',
-} as const;
+import type { AnyRoute } from '../../../src/io/http/table/route.ts';
+import {
+  connectRaw,
+  plainRoute,
+  type RawConnection,
+  requestText,
+  startHttp,
+  until,
+} from '../../support/http.ts';
 
 function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}) {
   const release: (() => void)[] = [];
   const routes: AnyRoute[] = [
-    defineRoute({ ...plain, path: '/hello', handle: () => 'hello' }),
-    defineRoute({
-      ...plain,
-      path: '/held',
-      handle: () => new Promise<string>((resolve) => release.push(() => resolve('done'))),
-    }),
+    plainRoute('GET /hello', () => 'hello'),
+    plainRoute('GET /held', () => new Promise<string>((resolve) => release.push(() => resolve('done')))),
   ];
   const http = startHttp({ routes, settings: { ...NO_LIMITS, ConnectionsMax: 200 }, ...changes });
   const open: RawConnection[] = [];
@@ -40,8 +34,7 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}) 
   };
   const isServed = async (localAddress: string) => {
     const connection = connectRaw(http.port, localAddress);
-    connection.send(requestText('GET', '/hello'));
-    const answer = await connection.answer().catch(() => undefined);
+    const answer = await connection.ask(requestText('GET', '/hello')).catch(() => undefined);
     connection.close();
     return answer?.status === 200;
   };
@@ -51,10 +44,6 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}) 
     return failed;
   };
   return { ...http, connect, isServed, failures, release };
-}
-
-async function until(ready: () => boolean): Promise<void> {
-  while (!ready()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 // covers S63

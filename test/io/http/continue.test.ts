@@ -3,45 +3,32 @@ import t from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import { BytesSource, StreamReply } from '../../../src/io/http/exchange/stream.ts';
-import { defineRoute, Reply } from '../../../src/io/http/table/route.ts';
-import { connectRaw, requestText, startHttp } from '../../support/http.ts';
+import { Reply } from '../../../src/io/http/table/route.ts';
+import { connectRaw, plainRoute, requestText, route, startHttp } from '../../support/http.ts';
 
-const plain = {
-  group: 'test',
-  limits: [],
-  errors: [],
-  summary: 'test',
-  auth: 'none',
-  method: 'POST',
-} as const;
 /** uWebSockets.js answers the last one itself. */
 const CASES = ['100-Continue', '100-CONTINUE', '100-continue'];
 const HELD_BACK = CASES.slice(0, 2);
 
 const schema = object({ a: text() });
 const routes = [
-  defineRoute({ ...plain, path: '/json', body: schema, handle: async ({ body }) => body }),
-  defineRoute({ ...plain, path: '/ignored', handle: async () => 'done' }),
-  defineRoute({ ...plain, path: '/session', auth: 'session', body: schema, handle: async () => 'no' }),
-  defineRoute({
-    ...plain,
-    path: '/stream/:answer',
-    body: 'stream',
-    async handle({ incoming, params }) {
-      await new Promise((resolve) => setImmediate(resolve));
-      if (params['answer'] === 'refused') throw new GatewayError('InvalidID');
-      const pieces: Buffer[] = [];
-      await new Promise<void>((resolve) => {
-        incoming?.read({
-          data: (piece) => pieces.push(Buffer.from(piece)),
-          end: resolve,
-          lost: resolve,
-        });
+  route('POST /json', { body: schema }, async ({ body }) => body),
+  plainRoute('POST /ignored', async () => 'done'),
+  route('POST /session', { auth: 'session', body: schema }, async () => 'no'),
+  route('POST /stream/:answer', { body: 'stream' }, async ({ incoming, params }) => {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (params['answer'] === 'refused') throw new GatewayError('InvalidID');
+    const pieces: Buffer[] = [];
+    await new Promise<void>((resolve) => {
+      incoming?.read({
+        data: (piece) => pieces.push(Buffer.from(piece)),
+        end: resolve,
+        lost: resolve,
       });
-      const whole = Buffer.concat(pieces);
-      if (params['answer'] === 'whole') return new Reply(201, whole);
-      return new StreamReply(203, new BytesSource(whole), { lengthBytes: whole.length });
-    },
+    });
+    const whole = Buffer.concat(pieces);
+    if (params['answer'] === 'whole') return new Reply(201, whole);
+    return new StreamReply(203, new BytesSource(whole), { lengthBytes: whole.length });
   }),
 ];
 
@@ -69,19 +56,20 @@ t.test(
       for (const [path, [status, body]] of Object.entries(ANSWERS)) {
         const connection = connectRaw(http.port);
         for (const time of ['first', 'second']) {
-          connection.send(headOf(path, expected));
           t.match(
-            await connection.answer(),
+            await connection.ask(headOf(path, expected)),
             { status: 100, body: '', headers: {} },
             `${expected} ${path} ${time}`,
           );
-          connection.send(BODY);
-          const answer = await connection.answer();
+          const answer = await connection.ask(BODY);
           t.match(answer, { status, body });
           t.match(answer.headers, { 'x-content-type-options': 'nosniff', date: String });
         }
-        connection.send(requestText('POST', path, { 'Content-Type': 'application/json' }, BODY));
-        t.match(await connection.answer(), { status, body }, 'without the field');
+        t.match(
+          await connection.ask(requestText('POST', path, { 'Content-Type': 'application/json' }, BODY)),
+          { status, body },
+          'without the field',
+        );
         connection.close();
       }
     t.same(http.bugs, []);
@@ -93,10 +81,8 @@ t.test('continue: an error after it is an error; one that the head shows comes w
   const http = startHttp({ site: { checkHost: false }, routes });
   for (const expected of HELD_BACK) {
     const faulty = connectRaw(http.port);
-    faulty.send(headOf('/json', expected));
-    t.equal((await faulty.answer()).status, 100);
-    faulty.send('x'.repeat(BODY.length));
-    t.equal((await faulty.answer()).status, 400);
+    t.equal((await faulty.ask(headOf('/json', expected))).status, 100);
+    t.equal((await faulty.ask('x'.repeat(BODY.length))).status, 400);
     faulty.close();
     for (const [path, status, length] of [
       ['/session', 401, 9],
@@ -105,14 +91,12 @@ t.test('continue: an error after it is an error; one that the head shows comes w
       ['/json', 413, 10_000_000],
     ] as const) {
       const refused = connectRaw(http.port);
-      refused.send(headOf(path, expected, length));
-      t.equal((await refused.answer()).status, status, path);
+      t.equal((await refused.ask(headOf(path, expected, length))).status, status, path);
       refused.close();
     }
   }
   const bodiless = connectRaw(http.port);
-  bodiless.send(headOf('/ignored', '100-Continue', 0));
-  t.equal((await bodiless.answer()).status, 200, 'without a body');
+  t.equal((await bodiless.ask(headOf('/ignored', '100-Continue', 0))).status, 200, 'without a body');
   bodiless.close();
   t.same(http.bugs, []);
   await http.close();

@@ -3,17 +3,16 @@ import t, { type Test } from 'tap';
 import { type Feature, featuresOf } from '../../../src/domain/features.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import type { FileRemovals } from '../../../src/io/files/storage/removals.ts';
-import { type AnyRoute, defineRoute } from '../../../src/io/http/table/route.ts';
+import type { AnyRoute } from '../../../src/io/http/table/route.ts';
 import type { EventPush } from '../../../src/io/modules/event-push.ts';
 import { createMetrics } from '../../../src/io/observability/metrics.ts';
 import { createEventStreamRoute } from '../../../src/io/routes/event-stream.ts';
 import { createInternalRoutes } from '../../../src/io/routes/internal.ts';
 import type { StreamHub } from '../../../src/io/sse/hub.ts';
-import { requestText, sendRaw, startHttp } from '../../support/http.ts';
+import { plainRoute, route, startHttp } from '../../support/http.ts';
 import { routeTable } from '../../support/route-table.ts';
 
 const MISSING = new Set<Feature>(['files', 'webhooks', 'streams']);
-const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
 
 function routesTo(called: string[]): AnyRoute[] {
   const handle = ({ rawPath }: { rawPath: string }) => {
@@ -21,18 +20,10 @@ function routesTo(called: string[]): AnyRoute[] {
     return null;
   };
   return [
-    defineRoute({ ...plain, method: 'GET', path: '/offered', auth: 'none', handle }),
-    defineRoute({ ...plain, method: 'GET', path: '/file', feature: 'files', auth: 'none', handle }),
-    defineRoute({ ...plain, method: 'GET', path: '/own', feature: 'files', auth: 'session', handle }),
-    defineRoute({
-      ...plain,
-      method: 'POST',
-      path: '/put',
-      feature: 'webhooks',
-      auth: 'none',
-      body: object({ name: text() }),
-      handle,
-    }),
+    plainRoute('GET /offered', handle),
+    route('GET /file', { feature: 'files' }, handle),
+    route('GET /own', { feature: 'files', auth: 'session' }, handle),
+    route('POST /put', { feature: 'webhooks', body: object({ name: text() }) }, handle),
   ];
 }
 
@@ -44,7 +35,7 @@ function start(t: Test, missing: ReadonlySet<Feature>, more: readonly AnyRoute[]
   });
   t.teardown(() => fixture.close());
   const send = (method: string, path: string, body?: string) =>
-    sendRaw(fixture.port, requestText(method, path, { 'Content-Type': 'application/json' }, body));
+    fixture.ask(method, path, { 'Content-Type': 'application/json' }, body);
   return { send, called, fixture };
 }
 

@@ -15,16 +15,24 @@ import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { checkHeader } from '../../../src/io/http/exchange/reply.ts';
 import { findFreePort } from '../../../src/io/http/listen/free-port.ts';
 import { createServer } from '../../../src/io/http/listen/server.ts';
-import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
+import { type AnyRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
 import { BODY_BYTES_MAX } from '../../../src/io/http/table/router.ts';
 import { seededNumbers } from '../../support/actors/actors.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { count, depth } from '../../support/depth.ts';
-import { connectRaw, type HttpFixture, requestText, sendRaw, startHttp } from '../../support/http.ts';
+import {
+  connectRaw,
+  type HttpFixture,
+  plainRoute,
+  requestText,
+  route,
+  sendRaw,
+  startHttp,
+  until,
+} from '../../support/http.ts';
 
 t.setTimeout(120_000);
 
-const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
 const HOST = 'Host: localhost\r\n';
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
@@ -37,36 +45,20 @@ interface Held {
 function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}): HttpFixture & Held {
   const held: Held = { release: [], aborted: 0, smuggled: 0 };
   const routes: AnyRoute[] = [
-    defineRoute({ ...plain, method: 'GET', path: '/hello', auth: 'optional', handle: () => 'hello' }),
-    defineRoute({ ...plain, method: 'GET', path: '/smuggled', auth: 'none', handle: () => ++held.smuggled }),
-    defineRoute({
-      ...plain,
-      method: 'GET',
-      path: '/held',
-      auth: 'none',
-      handle({ onAbort }) {
-        onAbort(() => {
-          held.aborted += 1;
-        });
-        return new Promise<string>((resolve) => held.release.push(() => resolve('done')));
-      },
+    route('GET /hello', { auth: 'optional' }, () => 'hello'),
+    plainRoute('GET /smuggled', () => ++held.smuggled),
+    plainRoute('GET /held', ({ onAbort }) => {
+      onAbort(() => {
+        held.aborted += 1;
+      });
+      return new Promise<string>((resolve) => held.release.push(() => resolve('done')));
     }),
-    defineRoute({
-      ...plain,
-      method: 'POST',
-      path: '/echo',
-      auth: 'optional',
-      body: object({ name: text() }),
-      handle: ({ body }) => body,
-    }),
-    defineRoute({
-      ...plain,
-      method: 'POST',
-      path: '/raw',
-      auth: 'none',
-      body: 'raw',
-      handle: async ({ rawBody }) => new Reply(200, String(rawBody.length), 'text/plain'),
-    }),
+    route('POST /echo', { auth: 'optional', body: object({ name: text() }) }, ({ body }) => body),
+    route(
+      'POST /raw',
+      { body: 'raw' },
+      async ({ rawBody }) => new Reply(200, String(rawBody.length), 'text/plain'),
+    ),
   ];
   const fixture = closeAfter(t, startHttp({ routes, ...changes }));
   return Object.assign(held, fixture);
@@ -216,8 +208,7 @@ t.test('front: requests and bodies in flight are bounded, refused with 503 and c
   const { port, pipeline, release } = fixture;
   const ask = async (address: string, ...parts: string[]) => {
     const connection = connectRaw(port, address);
-    connection.send(...parts);
-    const answer = await connection.answer();
+    const answer = await connection.ask(...parts);
     connection.close();
     return answer;
   };
@@ -278,8 +269,7 @@ t.test(
     const statuses: number[] = [];
     const bodies: string[] = [];
     for (const path of order) {
-      connection.send(requestText('GET', path));
-      const answer = await connection.answer();
+      const answer = await connection.ask(requestText('GET', path));
       statuses.push(answer.status);
       bodies.push(answer.body);
     }
@@ -327,22 +317,20 @@ t.test(
 );
 
 t.test('front: a drain finishes running requests, refuses new ones, and ends in bounded time', async (t) => {
-  const { port, pipeline, server, release } = start(t);
+  const { ask, port, pipeline, server, release } = start(t);
   const running = connectRaw(port);
   const idle = connectRaw(port);
-  idle.send(requestText('GET', '/hello'));
-  await idle.answer();
+  await idle.ask(requestText('GET', '/hello'));
   running.send(requestText('GET', '/held'));
   await until(() => release.length === 1);
   server.stopListening();
   t.equal(await pipeline.drain(1), 1, 'the deadline passes: one was left');
   const drained = pipeline.drain(60_000);
-  idle.send(requestText('GET', '/hello'));
-  const refused = await idle.answer();
+  const refused = await idle.ask(requestText('GET', '/hello'));
   t.equal(refused.status, 503);
   t.equal(refused.headers['connection'], 'close');
   t.match(refused.body, '"code":1014');
-  await t.rejects(sendRaw(port, requestText('GET', '/hello')), 'no new connections');
+  await t.rejects(ask('GET', '/hello'), 'no new connections');
   release[0]?.();
   t.equal((await running.answer()).body, '{"result":"done"}');
   t.equal(await drained, 0);
@@ -354,12 +342,14 @@ t.test('front: a drain finishes running requests, refuses new ones, and ends in 
 t.test('front: a listener that sends its clients away serves them, and closes each connection', async (t) => {
   const { port, pipeline } = start(t);
   const kept = connectRaw(port);
-  kept.send(requestText('GET', '/hello'));
-  t.equal((await kept.answer()).headers['connection'], undefined, 'kept open before');
+  t.equal(
+    (await kept.ask(requestText('GET', '/hello'))).headers['connection'],
+    undefined,
+    'kept open before',
+  );
   pipeline.closeConnections();
   for (const connection of [kept, connectRaw(port)]) {
-    connection.send(requestText('GET', '/hello'));
-    const { status, headers } = await connection.answer();
+    const { status, headers } = await connection.ask(requestText('GET', '/hello'));
     t.match({ status, connection: headers['connection'] }, { status: 200, connection: 'close' });
     await connection.ended();
   }
@@ -375,8 +365,7 @@ t.test('front: connections over the cap are closed at once, those within it cont
   t.equal(await outcome(port, requestText('GET', '/hello')), '');
   t.match(server.counters(), { open: 10, refusedTotal: 1 });
   for (const [index, connection] of within.entries()) {
-    connection.send(requestText('GET', '/hello'));
-    const answer = await connection.answer();
+    const answer = await connection.ask(requestText('GET', '/hello'));
     t.equal(answer.status, 200);
     t.equal(
       answer.headers['connection'],
@@ -455,18 +444,12 @@ t.test('front: an answered request lets go of its abort listeners', async (t) =>
   const collect = runInNewContext('gc') as () => void;
   const answered: RouteContext[] = [];
   const listeners: WeakRef<() => void>[] = [];
-  const route = defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/listening',
-    auth: 'none',
-    async handle(context) {
-      const listener = () => undefined;
-      context.onAbort(listener);
-      answered.push(context);
-      listeners.push(new WeakRef(listener));
-      return 'done';
-    },
+  const route = plainRoute('GET /listening', async (context) => {
+    const listener = () => undefined;
+    context.onAbort(listener);
+    answered.push(context);
+    listeners.push(new WeakRef(listener));
+    return 'done';
   });
   const { port } = start(t, { routes: [route] });
   await outcome(port, `GET /listening HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`);
@@ -526,7 +509,7 @@ t.test('front: random bytes and mutated requests cause no crash, no 5xx and no b
 
 // covers S4 S46
 t.test('front: silent connects, slow heads and slow bodies are closed while others are served', async (t) => {
-  t.equal((await sendRaw(slowFront.port, requestText('GET', '/hello'))).status, 200);
+  t.equal((await slowFront.ask('GET', '/hello')).status, 200);
   const [silent, slowHead, bareCr, slowBody] = await slowClients;
   t.same([silent, slowHead, bareCr], ['', '', '']);
   t.equal((await steadyClient).status, 200, 'a body of 2 KiB/s over 13 s is served');
@@ -554,10 +537,6 @@ function report(child: ChildProcess): Promise<unknown> {
   const answer = message<unknown>(child);
   child.send('report');
   return answer;
-}
-
-async function until(ready: () => boolean): Promise<void> {
-  while (!ready()) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Numbers below `limit` that repeat with the seed, so that a failure can be repeated. */

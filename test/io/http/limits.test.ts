@@ -11,14 +11,16 @@ import {
   readAddress,
 } from '../../../src/io/http/listen/client-address.ts';
 import { httpLibrary } from '../../../src/io/http/listen/library.ts';
-import { type AnyRoute, defineRoute, type SessionLookup } from '../../../src/io/http/table/route.ts';
+import type { AnyRoute, SessionLookup } from '../../../src/io/http/table/route.ts';
 import {
   BROWSER_SESSION,
   connectRaw,
   type HttpFixture,
+  plainRoute,
   type RawAnswer,
   type RawConnection,
   requestText,
+  route,
   START_MS,
   sendRaw,
   startHttp,
@@ -31,60 +33,24 @@ const ADDRESS_QUOTA = SETTINGS.IpRPSLimit.default * SETTINGS.RateLimitWindowSeco
 const PORTLESS_MINOR = 51;
 const NAMES_PORTS = Number(httpLibrary().version.split('.')[1]) > PORTLESS_MINOR;
 
-const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
 const KEY = Buffer.alloc(32, 7).toString('base64url');
 
 const ROUTES: AnyRoute[] = [
-  defineRoute({ ...plain, method: 'GET', path: '/open', auth: 'optional', handle: () => 1 }),
-  defineRoute({ ...plain, method: 'GET', path: '/mine', auth: 'session', handle: () => 1 }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/keyed',
-    auth: 'optional',
-    limits: ['CheckPubKey'],
-    handle: () => 1,
+  route('GET /open', { auth: 'optional' }, () => 1),
+  route('GET /mine', { auth: 'session' }, () => 1),
+  route('GET /keyed', { auth: 'optional', limits: ['CheckPubKey'] }, () => 1),
+  route('GET /health', { limits: ['NoRateLimit'] }, () => 1),
+  route('POST /part', { auth: 'session', limits: ['NoRateLimit'] }, () => 1),
+  route('GET /admin', { auth: 'admin' }, () => 1),
+  route('GET /refused', { auth: 'optional', query: object({ scope: text() }) }, ({ query: { scope } }) => {
+    throw new GatewayError('AccessRateLimit', 'test', 7, scope === '' ? undefined : (scope as ScopeCode));
   }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/health',
-    auth: 'none',
-    limits: ['NoRateLimit'],
-    handle: () => 1,
-  }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/part',
-    auth: 'session',
-    limits: ['NoRateLimit'],
-    handle: () => 1,
-  }),
-  defineRoute({ ...plain, method: 'GET', path: '/admin', auth: 'admin', handle: () => 1 }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/refused',
-    auth: 'optional',
-    query: object({ scope: text() }),
-    handle({ query: { scope } }) {
-      throw new GatewayError('AccessRateLimit', 'test', 7, scope === '' ? undefined : (scope as ScopeCode));
-    },
-  }),
-  defineRoute({ ...plain, method: 'GET', path: '/named/:name', auth: 'none', handle: () => 1 }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/login',
-    auth: 'none',
-    limits: ['Self'],
-    handle({ limiter, header }) {
-      limiter.chargeAnonymous(1);
-      limiter.chargeKey('m', header('x-publickey') ?? '', 1);
-      if (header('x-publickey')?.startsWith('unknown')) limiter.chargeUnknownKey();
-      return 1;
-    },
+  plainRoute('GET /named/:name', () => 1),
+  route('POST /login', { limits: ['Self'] }, ({ limiter, header }) => {
+    limiter.chargeAnonymous(1);
+    limiter.chargeKey('m', header('x-publickey') ?? '', 1);
+    if (header('x-publickey')?.startsWith('unknown')) limiter.chargeUnknownKey();
+    return 1;
   }),
 ];
 
@@ -111,8 +77,7 @@ async function statuses(port: number, count: number, text: string): Promise<numb
   const connection = connectRaw(port);
   const seen: number[] = [];
   for (let index = 0; index < count; index += 1) {
-    connection.send(text);
-    seen.push((await connection.answer()).status);
+    seen.push((await connection.ask(text)).status);
   }
   connection.close();
   return seen;
@@ -129,8 +94,7 @@ t.test('limits: the 11th anonymous request of a connection is 429 with every lim
   let answer: RawAnswer | undefined;
   const served: string[] = [];
   for (let used = 1; used <= 11; used += 1) {
-    connection.send(requestText('GET', '/open'));
-    answer = await connection.answer();
+    answer = await connection.ask(requestText('GET', '/open'));
     if (used <= 10) served.push(`${answer.status} ${answer.headers['x-ratelimit']}`);
   }
   t.same(
@@ -146,11 +110,9 @@ t.test('limits: the 11th anonymous request of a connection is 429 with every lim
     ratelimit: '"c";r=0;t=5',
   });
   fixture.time.nowMs += 3_600;
-  connection.send(requestText('GET', '/open'));
-  t.equal((await connection.answer()).headers['retry-after'], '2', 'rounded up');
+  t.equal((await connection.ask(requestText('GET', '/open'))).headers['retry-after'], '2', 'rounded up');
   fixture.time.nowMs = START_MS + 5_000;
-  connection.send(requestText('GET', '/open'));
-  t.equal((await connection.answer()).headers['x-ratelimit'], 's=c;l=10;r=9;t=5');
+  t.equal((await connection.ask(requestText('GET', '/open'))).headers['x-ratelimit'], 's=c;l=10;r=9;t=5');
 });
 
 t.test(
@@ -164,8 +126,7 @@ t.test(
       for (const index of connections.keys()) {
         const connection = connectRaw(port);
         connections[index] = connection;
-        connection.send(text);
-        const { status, headers } = await connection.answer();
+        const { status, headers } = await connection.ask(text);
         const limit = headers['x-ratelimit'] ?? '';
         if (status !== 200 || !/^s=c;l=10;r=(?:9|10);t=5$/.test(limit))
           differing.push([`connection ${index + 1}`, status, limit]);
@@ -176,8 +137,7 @@ t.test(
       const alone = connectRaw(port, '127.0.0.2');
       const seen: number[] = [];
       for (let used = 1; used <= 12; used += 1) {
-        alone.send(text);
-        seen.push((await alone.answer()).status);
+        seen.push((await alone.ask(text)).status);
       }
       alone.close();
       t.same(seen, [...times(10, 200), 429, 429], 'another address that opened one');
@@ -191,8 +151,7 @@ t.test(
     const { port } = start(t);
     const [one, other] = [connectRaw(port), connectRaw(port)];
     const ask = async (connection: RawConnection) => {
-      connection.send(requestText('GET', '/open'));
-      return (await connection.answer()).status;
+      return (await connection.ask(requestText('GET', '/open'))).status;
     };
     t.equal(await ask(other), 200);
     const seen: number[] = [];
@@ -209,8 +168,7 @@ t.test('limits: connections that stay open have a quota each in the next window 
   const { port, time, limiter } = start(t);
   const connections = [1, 2, 3].map(() => connectRaw(port));
   const ask = async (connection: RawConnection, text: string) => {
-    connection.send(text);
-    return (await connection.answer()).status;
+    return (await connection.ask(text)).status;
   };
   const anonymous = requestText('GET', '/open');
   const served: number[] = [];
@@ -234,8 +192,7 @@ t.test('limits: scopes in shadow mode refuse nothing and show in no header, the 
   const { port, limiter } = start(t, { settings: { RateLimitShadowScopes: 'c;s', IpRPSLimit: 3 } });
   const connection = closeAfter(t, connectRaw(port));
   const ask = async (text: string) => {
-    connection.send(text);
-    return await connection.answer();
+    return await connection.ask(text);
   };
   const limits: unknown[] = [];
   for (const _ of remaining(15)) limits.push((await ask(requestText('GET', '/open'))).headers['x-ratelimit']);
@@ -256,12 +213,11 @@ t.test('limits: scopes in shadow mode refuse nothing and show in no header, the 
 
 // covers S67
 t.test('limits: new connections do not help beyond the quota of the address', async (t) => {
-  const { port } = start(t);
+  const { ask } = start(t);
   const seen: number[] = [];
-  for (let index = 0; index < ADDRESS_QUOTA + 10; index += 1)
-    seen.push((await sendRaw(port, requestText('GET', '/open'))).status);
+  for (let index = 0; index < ADDRESS_QUOTA + 10; index += 1) seen.push((await ask('GET', '/open')).status);
   t.ok(seen.filter((status) => status === 200).length <= ADDRESS_QUOTA);
-  const last = await sendRaw(port, requestText('GET', '/open'));
+  const last = await ask('GET', '/open');
   t.equal(last.status, 429);
 });
 
@@ -286,7 +242,7 @@ t.test(
     t.same(await statuses(upload.port, 40, valid), times(40, 200));
     const health = start(t);
     t.same(await statuses(health.port, 100, requestText('GET', '/health')), times(100, 200));
-    t.notOk((await sendRaw(health.port, requestText('GET', '/health'))).headers['x-ratelimit']);
+    t.notOk((await health.ask('GET', '/health')).headers['x-ratelimit']);
   },
 );
 
@@ -317,8 +273,7 @@ t.test('limits: preflights are charged to the address only, whatever their answe
     const asks = { Origin: origin, 'Access-Control-Request-Method': 'GET' };
     const connection = connectRaw(port);
     const ask = async (text: string) => {
-      connection.send(text);
-      const answer = await connection.answer();
+      const answer = await connection.ask(text);
       return `${answer.status} ${answer.headers['x-ratelimit']}`;
     };
     const left = remaining(ADDRESS_QUOTA).slice(0, -10);
@@ -357,8 +312,7 @@ t.test(
       const connection = connectRaw(port);
       const answers: string[] = [];
       for (let used = 1; used <= 11; used += 1) {
-        connection.send(text);
-        const answer = await connection.answer();
+        const answer = await connection.ask(text);
         answers.push(`${answer.status} ${answer.headers['x-ratelimit']}`);
       }
       t.same(
@@ -402,8 +356,8 @@ t.test(
 t.test(
   'limits: a route that charges itself shows its tightest scope, and a spent budget refuses known keys too',
   async (t) => {
-    const { port, time } = start(t, { settings: { UnknownKeyFailuresPerMinute: 3, ApiRPSLimit: 0 } });
-    const login = (key: string) => sendRaw(port, requestText('POST', '/login', { 'X-PublicKey': key }));
+    const { ask, time } = start(t, { settings: { UnknownKeyFailuresPerMinute: 3, ApiRPSLimit: 0 } });
+    const login = (key: string) => ask('POST', '/login', { 'X-PublicKey': key });
     t.equal((await login('known')).headers['x-ratelimit'], 's=m;l=10;r=9;t=5');
     for (let index = 0; index < 3; index += 1) t.equal((await login(`unknown-${index}`)).status, 200);
     for (const key of ['unknown-9', 'known']) {
@@ -421,16 +375,17 @@ t.test(
 t.test(
   'limits: a refusal outside the windows shows the scope that it names, else user or address',
   async (t) => {
-    const { port } = start(t);
+    const { ask } = start(t);
     for (const [scope, cookie, shown] of [
       ['', '', `s=i;l=${ADDRESS_QUOTA};r=0;t=7`],
       ['', 'sid=alice', 's=s;l=15;r=0;t=7'],
       ['i', 'sid=alice', `s=i;l=${ADDRESS_QUOTA};r=0;t=7`],
       ['s', '', 's=s;l=15;r=0;t=7'],
     ] as const) {
-      const { status, headers } = await sendRaw(
-        port,
-        requestText('GET', `/refused?scope=${scope}`, cookie === '' ? {} : { Cookie: cookie }),
+      const { status, headers } = await ask(
+        'GET',
+        `/refused?scope=${scope}`,
+        cookie === '' ? {} : { Cookie: cookie },
       );
       t.equal(status, 429);
       t.equal(headers['x-ratelimit'], shown, `${scope} ${cookie}`);
@@ -441,14 +396,14 @@ t.test(
 
 // covers R98
 t.test('limits: a setting takes effect at once', async (t) => {
-  const { port, settings } = start(t);
+  const { ask, port, settings } = start(t);
   t.equal((await statuses(port, 11, requestText('GET', '/open'))).at(-1), 429);
   settings.set('ApiRPSLimit', 3);
-  const raised = await sendRaw(port, requestText('GET', '/open'));
+  const raised = await ask('GET', '/open');
   t.equal(raised.headers['x-ratelimit']?.startsWith('s=c;l=15;'), true);
   settings.set('ApiRPSLimit', 0);
   settings.set('IpRPSLimit', 0);
-  const off = await sendRaw(port, requestText('GET', '/open'));
+  const off = await ask('GET', '/open');
   t.equal(off.status, 200);
   t.notOk(off.headers['x-ratelimit']);
 });
@@ -489,8 +444,9 @@ t.test(
     const { port, limiter } = start(t, { pipeline: { trustedProxies: ['127.0.0.1'] } });
     const proxy = connectRaw(port);
     const ask = async (address: string) => {
-      proxy.send(requestText('GET', '/open', { 'X-Forwarded-For': address }));
-      const { status, headers } = await proxy.answer();
+      const { status, headers } = await proxy.ask(
+        requestText('GET', '/open', { 'X-Forwarded-For': address }),
+      );
       return `${status} ${headers['x-ratelimit']}`;
     };
     const answers: string[] = [];

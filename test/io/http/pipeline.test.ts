@@ -3,18 +3,18 @@ import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { boolean, int64, integer, object, optional, text } from '../../../src/domain/schema.ts';
-import { type AnyRoute, defineRoute, Reply, type SessionLookup } from '../../../src/io/http/table/route.ts';
+import { type AnyRoute, Reply, type SessionLookup } from '../../../src/io/http/table/route.ts';
 import { BODY_BYTES_MAX } from '../../../src/io/http/table/router.ts';
 import {
   BROWSER_SESSION,
   connectRaw,
   type HttpFixture,
+  plainRoute,
   requestText,
+  route,
   sendRaw,
   startHttp,
 } from '../../support/http.ts';
-
-const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
 
 /** Knows the cookie `alice`, the admin `root` and the bearer `agent`. */
 const GATE: SessionLookup = {
@@ -31,140 +31,59 @@ const GATE: SessionLookup = {
 };
 
 const ROUTES: AnyRoute[] = [
-  defineRoute({
-    ...plain,
-    method: 'DELETE',
-    path: '/gone',
-    auth: 'none',
-    handle: async () => Reply.empty(204),
+  plainRoute('DELETE /gone', async () => Reply.empty(204)),
+  plainRoute('GET /hello', () => 'hello'),
+  plainRoute('GET /later', () => new Promise((resolve) => setImmediate(resolve, 'later'))),
+  plainRoute('GET /item/:id', ({ params }) => params),
+  plainRoute('GET /item/special', () => 'special'),
+  plainRoute('DELETE /item/:other', ({ params }) => params),
+  route(
+    'GET /typed',
+    { query: object({ count: integer({ minimum: 1 }), flag: optional(boolean()), name: optional(text()) }) },
+    ({ query }) => query,
+  ),
+  route(
+    'POST /echo',
+    { auth: 'optional', body: object({ name: text({ maxLength: 20 }), id: optional(int64()) }) },
+    ({ body, session }) => ({ body, userId: session?.userId ?? null }),
+  ),
+  route(
+    'POST /maybe',
+    { auth: 'optional', body: object({ name: optional(text()) }), bodyOptional: true },
+    ({ body }) => body,
+  ),
+  route(
+    'POST /raw',
+    { limits: ['Self'], body: 'raw' },
+    async ({ rawBody }) => new Reply(200, rawBody, 'application/octet-stream'),
+  ),
+  route('GET /mine', { auth: 'session' }, ({ session }) => session.userId),
+  route('POST /mine', { auth: 'session' }, ({ session }) => session.userId),
+  route('GET /either', { auth: 'either' }, ({ session }) => session.kind),
+  route('POST /once', { idempotent: true }, ({ idempotencyKey, traceparent }) => [
+    idempotencyKey ?? null,
+    traceparent ?? null,
+  ]),
+  route('GET /admin', { auth: 'admin' }, () => 'admin'),
+  plainRoute('GET /bug', () => {
+    throw new Error('secret words');
   }),
-  defineRoute({ ...plain, method: 'GET', path: '/hello', auth: 'none', handle: () => 'hello' }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/later',
-    auth: 'none',
-    handle: () => new Promise((resolve) => setImmediate(resolve, 'later')),
+  plainRoute('GET /latebug', async () => {
+    throw new Error('secret words');
   }),
-  defineRoute({ ...plain, method: 'GET', path: '/item/:id', auth: 'none', handle: ({ params }) => params }),
-  defineRoute({ ...plain, method: 'GET', path: '/item/special', auth: 'none', handle: () => 'special' }),
-  defineRoute({
-    ...plain,
-    method: 'DELETE',
-    path: '/item/:other',
-    auth: 'none',
-    handle: ({ params }) => params,
+  plainRoute('GET /refused', () => {
+    throw new GatewayError('Quarantined', 'why');
   }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/typed',
-    auth: 'none',
-    query: object({ count: integer({ minimum: 1 }), flag: optional(boolean()), name: optional(text()) }),
-    handle: ({ query }) => query,
-  }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/echo',
-    auth: 'optional',
-    body: object({ name: text({ maxLength: 20 }), id: optional(int64()) }),
-    handle: ({ body, session }) => ({ body, userId: session?.userId ?? null }),
-  }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/maybe',
-    auth: 'optional',
-    body: object({ name: optional(text()) }),
-    bodyOptional: true,
-    handle: ({ body }) => body,
-  }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/raw',
-    auth: 'none',
-    limits: ['Self'],
-    body: 'raw',
-    handle: async ({ rawBody }) => new Reply(200, rawBody, 'application/octet-stream'),
-  }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/mine',
-    auth: 'session',
-    handle: ({ session }) => session.userId,
-  }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/mine',
-    auth: 'session',
-    handle: ({ session }) => session.userId,
-  }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/either',
-    auth: 'either',
-    handle: ({ session }) => session.kind,
-  }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/once',
-    auth: 'none',
-    idempotent: true,
-    handle: ({ idempotencyKey, traceparent }) => [idempotencyKey ?? null, traceparent ?? null],
-  }),
-  defineRoute({ ...plain, method: 'GET', path: '/admin', auth: 'admin', handle: () => 'admin' }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/bug',
-    auth: 'none',
-    handle: () => {
-      throw new Error('secret words');
-    },
-  }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/latebug',
-    auth: 'none',
-    handle: async () => {
-      throw new Error('secret words');
-    },
-  }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/refused',
-    auth: 'none',
-    handle: () => {
-      throw new GatewayError('Quarantined', 'why');
-    },
-  }),
-  defineRoute({
-    ...plain,
-    method: 'GET',
-    path: '/inject',
-    auth: 'none',
-    handle: ({ search }) => Reply.empty(200, [['X-Thing', decodeURIComponent(search.slice(1))]]),
-  }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/rpc',
-    auth: 'none',
-    limits: ['Self'],
-    body: 'raw',
-    refusal: (error) => Reply.json(200, { rpc: error.row }),
-    handle: () => {
+  plainRoute('GET /inject', ({ search }) =>
+    Reply.empty(200, [['X-Thing', decodeURIComponent(search.slice(1))]]),
+  ),
+  route(
+    'POST /rpc',
+    { limits: ['Self'], body: 'raw', refusal: (error) => Reply.json(200, { rpc: error.row }) },
+    () => {
       throw new GatewayError('InvalidParams');
     },
-  }),
+  ),
 ];
 
 function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}): HttpFixture {
@@ -172,8 +91,8 @@ function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}):
 }
 
 t.test('pipeline: a plain value is answered in the success envelope with the security headers', async (t) => {
-  const { port, finished } = start(t);
-  const answer = await sendRaw(port, requestText('GET', '/hello'));
+  const { ask, finished } = start(t);
+  const answer = await ask('GET', '/hello');
   t.equal(answer.status, 200);
   t.equal(answer.body, '{"result":"hello"}');
   t.match(answer.headers, {
@@ -200,8 +119,7 @@ t.test(
     const { port } = start(t);
     const connection = closeAfter(t, connectRaw(port));
     for (const path of ['/later', '/hello', '/later']) {
-      connection.send(requestText('GET', path));
-      t.equal((await connection.answer()).body, `{"result":"${path.slice(1)}"}`);
+      t.equal((await connection.ask(requestText('GET', path))).body, `{"result":"${path.slice(1)}"}`);
     }
   },
 );
@@ -217,8 +135,7 @@ t.test(
       const head = await connection.answer(true);
       t.equal(head.status, 200);
       t.equal(head.headers['content-length'], String(`{"result":"${path.slice(1)}"}`.length));
-      connection.send(requestText('GET', '/hello'));
-      t.equal((await connection.answer()).body, '{"result":"hello"}');
+      t.equal((await connection.ask(requestText('GET', '/hello'))).body, '{"result":"hello"}');
     }
   },
 );
@@ -236,11 +153,9 @@ t.test(
       ['POST', '/nothing', 404],
       ['POST', '/hello', 405],
     ] as const) {
-      connection.send(requestText(method, path, {}, body));
-      const answer = await connection.answer();
+      const answer = await connection.ask(requestText(method, path, {}, body));
       t.equal(answer.status, status, path);
-      connection.send(requestText('GET', '/hello'));
-      t.equal((await connection.answer()).body, '{"result":"hello"}', path);
+      t.equal((await connection.ask(requestText('GET', '/hello'))).body, '{"result":"hello"}', path);
     }
     t.equal(finished.length, 10);
   },
@@ -249,8 +164,8 @@ t.test(
 t.test(
   'pipeline: parameters are decoded, literals have priority, unknown paths and methods get 404 and 405',
   async (t) => {
-    const { port } = start(t);
-    const get = async (path: string, method = 'GET') => sendRaw(port, requestText(method, path));
+    const { ask } = start(t);
+    const get = async (path: string, method = 'GET') => ask(method, path);
     t.equal((await get('/item/a%20b')).body, '{"result":{"id":"a b"}}');
     t.equal((await get('/item/x', 'DELETE')).body, '{"result":{"other":"x"}}');
     t.equal((await get('/item/special')).body, '{"result":"special"}');
@@ -274,8 +189,8 @@ t.test(
 t.test(
   'pipeline: a query is typed by its schema; repeated, broken and invalid fields are 400 with the path',
   async (t) => {
-    const { port } = start(t);
-    const get = async (query: string) => sendRaw(port, requestText('GET', `/typed?${query}`));
+    const { ask } = start(t);
+    const get = async (query: string) => ask('GET', `/typed?${query}`);
     t.equal(
       (await get('count=3&flag=true&name=a+b%21')).body,
       '{"result":{"count":3,"flag":true,"name":"a b!"}}',
@@ -301,7 +216,7 @@ t.test(
 
 // covers S12
 t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', async (t) => {
-  const { port } = start(t);
+  const { ask, port } = start(t);
   const json = { 'Content-Type': 'application/json; charset=utf-8' };
   const whole = requestText('POST', '/echo', json, '{"name":"ä","id":"9","more":1}');
   t.equal((await sendRaw(port, whole)).status, 200);
@@ -310,8 +225,7 @@ t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', asy
   const connection = closeAfter(t, connectRaw(port));
   connection.send(chunked);
   for (const letter of body) connection.send(`1\r\n${letter}\r\n`);
-  connection.send('0\r\n\r\n');
-  t.equal((await connection.answer()).body, '{"result":{"body":{"name":"in pieces"},"userId":null}}');
+  t.equal((await connection.ask('0\r\n\r\n')).body, '{"result":{"body":{"name":"in pieces"},"userId":null}}');
   const differing: unknown[] = [];
   for (const [bad, reason] of [
     ['', 'is required'],
@@ -327,7 +241,7 @@ t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', asy
     [`${'['.repeat(10_000)}${']'.repeat(10_000)}`, 'nested'],
     ['\ufeff{"name":"a"}', 'not JSON'],
   ] as const) {
-    const answer = await sendRaw(port, requestText('POST', '/echo', json, bad));
+    const answer = await ask('POST', '/echo', json, bad);
     if (answer.status !== 400 || !answer.body.includes(reason))
       differing.push([bad.slice(0, 40), reason, answer.status, answer.body]);
   }
@@ -335,21 +249,17 @@ t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', asy
   const broken = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]);
   const head = requestText('POST', '/echo', { ...json, 'Content-Length': String(broken.length) });
   t.match((await sendRaw(port, head, broken)).body, 'not UTF-8');
-  t.equal((await sendRaw(port, requestText('POST', '/maybe'))).body, '{"result":{}}');
-  t.equal(
-    (await sendRaw(port, requestText('POST', '/maybe', json, '{"name":"x"}'))).body,
-    '{"result":{"name":"x"}}',
-  );
-  t.equal((await sendRaw(port, requestText('POST', '/raw', {}, 'bytes'))).body, 'bytes');
-  t.equal((await sendRaw(port, requestText('POST', '/raw'))).body, '');
-  t.equal((await sendRaw(port, requestText('POST', '/raw', {}, 'x'.repeat(BODY_BYTES_MAX)))).status, 200);
+  t.equal((await ask('POST', '/maybe')).body, '{"result":{}}');
+  t.equal((await ask('POST', '/maybe', json, '{"name":"x"}')).body, '{"result":{"name":"x"}}');
+  t.equal((await ask('POST', '/raw', {}, 'bytes')).body, 'bytes');
+  t.equal((await ask('POST', '/raw')).body, '');
+  t.equal((await ask('POST', '/raw', {}, 'x'.repeat(BODY_BYTES_MAX))).status, 200);
 });
 
 // covers R33 R82
 t.test('pipeline: the session comes from the cookie or the bearer that the route reads', async (t) => {
-  const { port } = start(t);
-  const get = async (path: string, headers: Record<string, string>) =>
-    sendRaw(port, requestText('GET', path, headers));
+  const { ask, port } = start(t);
+  const get = async (path: string, headers: Record<string, string>) => ask('GET', path, headers);
   const cookie = { Cookie: 'a=b; sid=alice; c=d' };
   const bearer = { Authorization: 'Bearer agent' };
   t.equal((await get('/mine', cookie)).body, '{"result":"42"}');
@@ -386,11 +296,11 @@ t.test('pipeline: the session comes from the cookie or the bearer that the route
   t.equal((await get('/admin', cookie)).status, 403);
   t.equal((await get('/admin', { Cookie: 'sid=root' })).body, '{"result":"admin"}');
   const outside = start(t, { site: { adminAllow: ['10.0.0.0/8'] } });
-  t.equal((await sendRaw(outside.port, requestText('GET', '/admin', { Cookie: 'sid=root' }))).status, 403);
+  t.equal((await outside.ask('GET', '/admin', { Cookie: 'sid=root' })).status, 403);
 });
 
 t.test('pipeline: a bug is reported to the operator and answered 500 without details', async (t) => {
-  const { port, bugs } = start(t);
+  const { ask, port, bugs } = start(t);
   for (const path of [
     '/bug',
     '/latebug',
@@ -398,17 +308,17 @@ t.test('pipeline: a bug is reported to the operator and answered 500 without det
     '/inject?%00',
     '/inject?%c3%a4',
   ]) {
-    const answer = await sendRaw(port, requestText('GET', path));
+    const answer = await ask('GET', path);
     t.equal(answer.status, 500, path);
     t.equal(answer.body, '{"error":{"code":1000,"message":"Internal error"}}');
     t.notOk(answer.headers['set-cookie']);
   }
   t.equal(bugs.length, 5);
-  const refused = await sendRaw(port, requestText('GET', '/refused'));
+  const refused = await ask('GET', '/refused');
   t.equal(refused.status, 503);
   t.equal(refused.headers['retry-after'], '30');
   t.equal(refused.body, '{"error":{"code":1012,"message":"Temporarily unavailable","detail":"why"}}');
-  t.equal((await sendRaw(port, requestText('POST', '/rpc'))).body, '{"rpc":"InvalidParams"}');
+  t.equal((await ask('POST', '/rpc')).body, '{"rpc":"InvalidParams"}');
   const large = requestText('POST', '/rpc', { 'Content-Length': '70000' });
   t.equal((await sendRaw(port, large)).body, '{"rpc":"BodyTooLarge"}');
 });
@@ -417,8 +327,8 @@ t.test('pipeline: a bug is reported to the operator and answered 500 without det
 t.test(
   'pipeline: the gateway makes the request id; ids of callers, traces and repeats are read if well formed',
   async (t) => {
-    const { port, finished } = start(t);
-    const send = (headers: Record<string, string>) => sendRaw(port, requestText('POST', '/once', headers));
+    const { ask, port, finished } = start(t);
+    const send = (headers: Record<string, string>) => ask('POST', '/once', headers);
     for (const id of ['a'.repeat(65), 'a b', '../x', '"', '']) {
       t.match((await send({ 'X-Request-Id': id })).headers['x-request-id'], /^test-\d+$/, id);
       t.equal(finished.at(-1)?.clientRequestId, undefined, id);
@@ -452,9 +362,9 @@ t.test(
 );
 
 t.test('pipeline: the record names the error of the reply, in whatever form it was answered', async (t) => {
-  const { port, finished } = start(t);
+  const { ask, finished } = start(t);
   const errorOf = async (method: string, path: string, headers: Record<string, string> = {}) => {
-    await sendRaw(port, requestText(method, path, headers));
+    await ask(method, path, headers);
     return finished.at(-1)?.error;
   };
   t.equal(await errorOf('GET', '/refused'), 'Quarantined');

@@ -3,7 +3,7 @@ import t from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { integer, object, text } from '../../../src/domain/schema.ts';
 import { defineRoute } from '../../../src/io/http/table/route.ts';
-import { ALICE_ALONE, requestText, sendRaw, startHttp } from '../../support/http.ts';
+import { ALICE_ALONE, startHttp } from '../../support/http.ts';
 
 const ROUTE = defineRoute({
   group: 'test',
@@ -58,10 +58,7 @@ t.test('stages: of several faults a request is refused for the one of the first 
     },
   };
   for (const [answer, repair] of FAULTS) {
-    const { status, body } = await sendRaw(
-      fixture.port,
-      requestText('POST', request.path, request.headers, request.body),
-    );
+    const { status, body } = await fixture.ask('POST', request.path, request.headers, request.body);
     t.match(`${status} ${body}`, answer);
     repair(request);
   }

@@ -8,11 +8,10 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../../../src/io/http/exchange/stream.ts';
 import type { HttpResponse } from '../../../src/io/http/listen/server.ts';
-import { defineRoute, type RouteContext } from '../../../src/io/http/table/route.ts';
-import { startHttp } from '../../support/http.ts';
+import type { RouteContext } from '../../../src/io/http/table/route.ts';
+import { plainRoute, route, startHttp } from '../../support/http.ts';
 
 const MEGABYTE = 1024 * 1024;
-const plain = { group: 'test', limits: [], errors: [], summary: 'test', auth: 'none' } as const;
 const sha = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
 /** A promise and its key. */
@@ -95,37 +94,13 @@ t.test('a streamed request body, declared or chunked, read at once or late, arri
   const { port, close, bugs, pipeline } = startHttp({
     site: { checkHost: false },
     routes: [
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/now',
-        body: 'stream',
-        handle: (c) => digestOf(c, false),
+      route('POST /now', { body: 'stream' }, (c) => digestOf(c, false)),
+      route('POST /pausing', { body: 'stream' }, (c) => digestOf(c, true)),
+      route('POST /late', { body: 'stream' }, async (context) => {
+        for (let ticks = 0; ticks < 20; ticks += 1) await new Promise(setImmediate);
+        return digestOf(context, false);
       }),
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/pausing',
-        body: 'stream',
-        handle: (c) => digestOf(c, true),
-      }),
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/late',
-        body: 'stream',
-        async handle(context) {
-          for (let ticks = 0; ticks < 20; ticks += 1) await new Promise(setImmediate);
-          return digestOf(context, false);
-        },
-      }),
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/none',
-        body: 'stream',
-        handle: ({ incoming }) => incoming === undefined,
-      }),
+      route('POST /none', { body: 'stream' }, ({ incoming }) => incoming === undefined),
     ],
   });
   t.teardown(close);
@@ -146,22 +121,14 @@ t.test('a connection whose body ended while it was paused reads its next request
   const { port, close } = startHttp({
     site: { checkHost: false },
     routes: [
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/late',
-        body: 'stream',
-        async handle(context) {
-          for (let ticks = 0; ticks < 20; ticks += 1) await new Promise(setImmediate);
-          return digestOf(context, false);
-        },
+      route('POST /late', { body: 'stream' }, async (context) => {
+        for (let ticks = 0; ticks < 20; ticks += 1) await new Promise(setImmediate);
+        return digestOf(context, false);
       }),
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/pausing',
-        body: 'stream',
-        handle: ({ incoming }) =>
+      route(
+        'POST /pausing',
+        { body: 'stream' },
+        ({ incoming }) =>
           new Promise((resolve) =>
             incoming?.read({
               data: () => incoming.pause(),
@@ -169,7 +136,7 @@ t.test('a connection whose body ended while it was paused reads its next request
               lost: () => resolve('lost'),
             }),
           ),
-      }),
+      ),
     ],
   });
   t.teardown(close);
@@ -196,12 +163,10 @@ t.test('a client that leaves during its body is reported once, also while it is 
     const { port, close, finished } = startHttp({
       site: { checkHost: false },
       routes: [
-        defineRoute({
-          ...plain,
-          method: 'POST',
-          path: '/up',
-          body: 'stream',
-          handle: ({ incoming }) =>
+        route(
+          'POST /up',
+          { body: 'stream' },
+          ({ incoming }) =>
             new Promise(() => {
               incoming?.read({
                 data() {
@@ -215,7 +180,7 @@ t.test('a client that leaves during its body is reported once, also while it is 
                 },
               });
             }),
-        }),
+        ),
       ],
     });
     const socket = net.connect(port, '127.0.0.1');
@@ -274,21 +239,13 @@ t.test('an answer before the end of the body arrives, declared and chunked, read
   const { port, close, bugs, pipeline } = startHttp({
     site: { checkHost: false },
     routes: [
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/refused',
-        body: 'stream',
-        handle() {
-          throw new GatewayError('MaxFileSize');
-        },
+      route('POST /refused', { body: 'stream' }, () => {
+        throw new GatewayError('MaxFileSize');
       }),
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/capped',
-        body: 'stream',
-        handle: ({ incoming }) =>
+      route(
+        'POST /capped',
+        { body: 'stream' },
+        ({ incoming }) =>
           new Promise((_resolve, reject) => {
             let received = 0;
             incoming?.read({
@@ -300,7 +257,7 @@ t.test('an answer before the end of the body arrives, declared and chunked, read
               lost: () => undefined,
             });
           }),
-      }),
+      ),
     ],
   });
   t.teardown(close);
@@ -322,24 +279,18 @@ t.test('a streamed answer of known length or chunked arrives complete, also at a
   const { port, close, bugs, finished } = startHttp({
     site: { checkHost: false },
     routes: [
-      defineRoute({
-        ...plain,
-        method: 'GET',
-        path: '/known',
-        handle: () => new StreamReply(200, new BytesSource(bytes, 512 * 1024), { lengthBytes: bytes.length }),
-      }),
-      defineRoute({
-        ...plain,
-        method: 'GET',
-        path: '/chunked',
-        handle: async () => new StreamReply(206, new BytesSource(bytes, 100_000), { contentType: 'text/x' }),
-      }),
-      defineRoute({
-        ...plain,
-        method: 'GET',
-        path: '/empty',
-        handle: () => new StreamReply(200, new BytesSource(bytes.subarray(0, 0), 1), { lengthBytes: 0 }),
-      }),
+      plainRoute(
+        'GET /known',
+        () => new StreamReply(200, new BytesSource(bytes, 512 * 1024), { lengthBytes: bytes.length }),
+      ),
+      plainRoute(
+        'GET /chunked',
+        async () => new StreamReply(206, new BytesSource(bytes, 100_000), { contentType: 'text/x' }),
+      ),
+      plainRoute(
+        'GET /empty',
+        () => new StreamReply(200, new BytesSource(bytes.subarray(0, 0), 1), { lengthBytes: 0 }),
+      ),
     ],
   });
   t.teardown(close);
@@ -396,14 +347,7 @@ t.test('a chunked answer that idles after a full socket sends all of its bytes',
   };
   const { port, close } = startHttp({
     site: { checkHost: false },
-    routes: [
-      defineRoute({
-        ...plain,
-        method: 'GET',
-        path: '/idle',
-        handle: () => new StreamReply(200, source, { longLived: true }),
-      }),
-    ],
+    routes: [plainRoute('GET /idle', () => new StreamReply(200, source, { longLived: true }))],
   });
   t.teardown(close);
   const answer = await new Promise<http.IncomingMessage>((resolve) => {
@@ -434,15 +378,10 @@ t.test('a long-lived answer keeps no field of its request, and its record stays 
   const { port, finished, close } = startHttp({
     site: { checkHost: false },
     routes: [
-      defineRoute({
-        ...plain,
-        method: 'GET',
-        path: '/long',
-        handle: ({ header }) => {
-          fieldsOf = header;
-          t.equal(header('x-canary'), 'sings');
-          return new StreamReply(200, source, { longLived: true });
-        },
+      plainRoute('GET /long', ({ header }) => {
+        fieldsOf = header;
+        t.equal(header('x-canary'), 'sings');
+        return new StreamReply(200, source, { longLived: true });
       }),
     ],
   });
@@ -470,13 +409,10 @@ t.test('an answer that is shorter than announced closes the connection', async (
   const { port, close } = startHttp({
     site: { checkHost: false },
     routes: [
-      defineRoute({
-        ...plain,
-        method: 'GET',
-        path: '/short',
-        handle: () =>
-          new StreamReply(200, new BytesSource(new Uint8Array(1_000), 1_000), { lengthBytes: 2_000 }),
-      }),
+      plainRoute(
+        'GET /short',
+        () => new StreamReply(200, new BytesSource(new Uint8Array(1_000), 1_000), { lengthBytes: 2_000 }),
+      ),
     ],
   });
   t.teardown(close);
@@ -496,18 +432,8 @@ t.test(
     const { port, close, pipeline, bugs } = startHttp({
       site: { checkHost: false },
       routes: [
-        defineRoute({
-          ...plain,
-          method: 'GET',
-          path: '/big',
-          handle: () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE }),
-        }),
-        defineRoute({
-          ...plain,
-          method: 'HEAD',
-          path: '/big',
-          handle: () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE }),
-        }),
+        plainRoute('GET /big', () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE })),
+        plainRoute('HEAD /big', () => new StreamReply(200, source(), { lengthBytes: 40 * MEGABYTE })),
       ],
     });
     t.teardown(close);
@@ -533,21 +459,13 @@ t.test('a source or a sink that throws is reported as a bug, and the front keeps
   const { port, close, bugs, pipeline } = startHttp({
     site: { checkHost: false },
     routes: [
-      defineRoute({
-        ...plain,
-        method: 'GET',
-        path: '/source',
-        handle: () => new StreamReply(200, { start: throwing, drained: throwing, lost: () => undefined }),
-      }),
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/sink',
-        body: 'stream',
-        handle({ incoming }) {
-          incoming?.read({ data: throwing, end: () => undefined, lost: () => undefined });
-          return new Promise(() => undefined);
-        },
+      plainRoute(
+        'GET /source',
+        () => new StreamReply(200, { start: throwing, drained: throwing, lost: () => undefined }),
+      ),
+      route('POST /sink', { body: 'stream' }, ({ incoming }) => {
+        incoming?.read({ data: throwing, end: () => undefined, lost: () => undefined });
+        return new Promise(() => undefined);
       }),
     ],
   });
@@ -563,49 +481,43 @@ t.test('a body that is echoed while it arrives stays the same', async (t) => {
   const { port, close, bugs } = startHttp({
     site: { checkHost: false },
     routes: [
-      defineRoute({
-        ...plain,
-        method: 'POST',
-        path: '/echo',
-        body: 'stream',
-        handle: ({ incoming }) => {
-          const waiting: Uint8Array[] = [];
-          let out: OutgoingBody | undefined;
-          let ended = false;
-          let full = false;
-          const pump = () => {
-            while (!full) {
-              const next = waiting.shift();
-              if (next === undefined) break;
-              full = out?.send(next) === false;
-            }
-            if (full) return;
-            if (ended) out?.end();
-            else incoming?.resume();
-          };
-          return new StreamReply(200, {
-            start(opened) {
-              out = opened;
-              incoming?.read({
-                data(bytes) {
-                  incoming.pause();
-                  waiting.push(Uint8Array.from(bytes));
-                  if (waiting.length === 1) setImmediate(pump);
-                },
-                end() {
-                  ended = true;
-                  setImmediate(pump);
-                },
-                lost: () => undefined,
-              });
-            },
-            drained() {
-              full = false;
-              pump();
-            },
-            lost: () => undefined,
-          });
-        },
+      route('POST /echo', { body: 'stream' }, ({ incoming }) => {
+        const waiting: Uint8Array[] = [];
+        let out: OutgoingBody | undefined;
+        let ended = false;
+        let full = false;
+        const pump = () => {
+          while (!full) {
+            const next = waiting.shift();
+            if (next === undefined) break;
+            full = out?.send(next) === false;
+          }
+          if (full) return;
+          if (ended) out?.end();
+          else incoming?.resume();
+        };
+        return new StreamReply(200, {
+          start(opened) {
+            out = opened;
+            incoming?.read({
+              data(bytes) {
+                incoming.pause();
+                waiting.push(Uint8Array.from(bytes));
+                if (waiting.length === 1) setImmediate(pump);
+              },
+              end() {
+                ended = true;
+                setImmediate(pump);
+              },
+              lost: () => undefined,
+            });
+          },
+          drained() {
+            full = false;
+            pump();
+          },
+          lost: () => undefined,
+        });
       }),
     ],
   });

@@ -6,8 +6,8 @@ import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
 import { BytesSource, StreamReply } from '../../../src/io/http/exchange/stream.ts';
-import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
-import { connectRaw, requestText, startHttp } from '../../support/http.ts';
+import { type AnyRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
+import { connectRaw, plainRoute, requestText, route, startHttp } from '../../support/http.ts';
 import { lacking } from '../../support/programs/tools.ts';
 
 t.setTimeout(120_000);
@@ -17,14 +17,6 @@ const DECLARED_BYTES = 5_000_000_000;
 /** Bytes that the gateway reads, and those that the buffers of both sockets take. */
 const SENT_BYTES_MAX = 32 * MEGABYTE;
 const LONG = 'y'.repeat(20_000);
-const plain = {
-  group: 'test',
-  limits: [],
-  errors: [],
-  summary: 'test',
-  auth: 'none',
-  method: 'POST',
-} as const;
 
 /** Reads a little of a body and then refuses it, as uploads do. */
 function refuseLater(context: RouteContext): Promise<never> {
@@ -37,23 +29,22 @@ function refuseLater(context: RouteContext): Promise<never> {
   });
 }
 
-const stream = { ...plain, body: 'stream' } as const;
 const ROUTES: readonly AnyRoute[] = [
-  defineRoute({ ...plain, path: '/whole', body: 'raw', handle: () => 'whole' }),
-  defineRoute({ ...plain, path: '/none', handle: () => 'none' }),
-  defineRoute({ ...plain, path: '/session', auth: 'session', handle: () => 'none' }),
-  defineRoute({ ...stream, path: '/upload', handle: refuseLater }),
-  defineRoute({ ...stream, path: '/long', handle: () => new Reply(200, LONG, 'text/plain') }),
-  defineRoute({ ...stream, path: '/empty', handle: () => new Reply(204, null) }),
-  defineRoute({
-    ...stream,
-    path: '/sized',
-    handle: () => new StreamReply(200, new BytesSource(Buffer.from(LONG)), { lengthBytes: LONG.length }),
-  }),
-  defineRoute({
-    ...stream,
-    path: '/chunked',
-    handle: () =>
+  route('POST /whole', { body: 'raw' }, () => 'whole'),
+  plainRoute('POST /none', () => 'none'),
+  route('POST /session', { auth: 'session' }, () => 'none'),
+  route('POST /upload', { body: 'stream' }, refuseLater),
+  route('POST /long', { body: 'stream' }, () => new Reply(200, LONG, 'text/plain')),
+  route('POST /empty', { body: 'stream' }, () => new Reply(204, null)),
+  route(
+    'POST /sized',
+    { body: 'stream' },
+    () => new StreamReply(200, new BytesSource(Buffer.from(LONG)), { lengthBytes: LONG.length }),
+  ),
+  route(
+    'POST /chunked',
+    { body: 'stream' },
+    () =>
       new StreamReply(200, {
         start(out) {
           out.send(LONG);
@@ -62,7 +53,7 @@ const ROUTES: readonly AnyRoute[] = [
         drained: () => undefined,
         lost: () => undefined,
       }),
-  }),
+  ),
 ];
 
 function start(t: Test, openBodies?: OpenBodies) {
@@ -137,8 +128,7 @@ t.test('unread body: one that no route reads is awaited, below the minimum rate 
   const { port, finished } = start(t, openBodies);
   const connection = connectRaw(port);
   connection.send(requestText('POST', '/none', { 'Content-Length': '20000' }), 'x'.repeat(5_000));
-  connection.send('x'.repeat(15_000));
-  t.equal((await connection.answer()).body, '{"result":"none"}');
+  t.equal((await connection.ask('x'.repeat(15_000))).body, '{"result":"none"}');
   connection.send(requestText('POST', '/none', { 'Content-Length': '20000' }), 'x'.repeat(5_000));
   while (finished.length < 2) {
     await new Promise(setImmediate);

@@ -5,7 +5,7 @@ import { closeAfter } from '../../../kit/close-after.ts';
 import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
 import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
 import type { HttpResponse } from '../../../src/io/http/listen/server.ts';
-import { connectRaw, requestText } from '../../support/http.ts';
+import { connectRaw, requestText, until } from '../../support/http.ts';
 import { BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
 
 t.setTimeout(120_000);
@@ -39,8 +39,7 @@ t.test(
     const ask = async (name: string, bytes: string, port: number, status: number) => {
       const connection = connectRaw(port);
       // The head and what fits beside it in one segment.
-      connection.send(bytes);
-      const answer = await connection.answer().catch((error: unknown) => String(error));
+      const answer = await connection.ask(bytes).catch((error: unknown) => String(error));
       t.match(answer, { status }, `${name}: ${status}`);
       connection.close();
     };
@@ -102,16 +101,10 @@ t.test('shares: a body of 64 KiB goes out before its end, a shorter one when it 
   short.send(put(65_536), 'x'.repeat(65_535));
   long.send(put(65_537), 'x'.repeat(65_536));
   await until(() => began === 1);
-  short.send('x');
-  t.match(await short.answer(), { status: 200, body: 'taken' });
-  long.send('x');
-  t.match(await long.answer(), { status: 200, body: 'taken' });
+  t.match(await short.ask('x'), { status: 200, body: 'taken' });
+  t.match(await long.ask('x'), { status: 200, body: 'taken' });
   for (const connection of [long, short]) connection.close();
 });
-
-async function until(done: () => boolean): Promise<void> {
-  while (!done()) await new Promise((resolve) => setImmediate(resolve));
-}
 
 // covers S46
 t.test('floor: a proxied body below 1 KiB/s is 408, and the module keeps nothing of the call', async (t) => {

@@ -295,11 +295,10 @@ t.test('streams: an answer before the end of the request reaches the client', as
       .end('{"error":{"code":7,"message":"Too much"}}');
   });
   const connection = connectRaw(proxy.http.port);
-  connection.send(
+  const answer = await connection.ask(
     `PUT /core/v1/file/put HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${BEARER}\r\nContent-Length: ${100 * MIB}\r\n\r\n`,
     Buffer.alloc(64 * 1024),
   );
-  const answer = await connection.answer();
   t.match(answer, { status: 413, body: '{"error":{"code":7,"message":"Too much"}}' });
   // It leaves before the rest of its body is over; nothing may touch its response from then on.
   connection.close();
@@ -397,8 +396,7 @@ t.test(
       timers.pass(60);
       t.equal((await answer).status, 504);
     }
-    connection.send('later');
-    t.match(await connection.answer(), { status: 200, body: 'fine' });
+    t.match(await connection.ask('later'), { status: 200, body: 'fine' });
   },
 );
 

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import t from 'tap';
 import { WebSocket, WebSocketServer } from 'ws';
 import { closeAfter } from '../../../kit/close-after.ts';
-import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
+import { connectRaw, requestText } from '../../support/http.ts';
 import { BASIC_BEARER, BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
 import {
   BINARY,
@@ -250,7 +250,7 @@ t.test('WebSocket: a faulty handshake is refused before the module is called', a
     const sent = Object.entries(fields).flatMap(([key, value]) =>
       value === undefined ? [] : [[key, value]],
     );
-    const answer = await sendRaw(proxy.http.port, requestText(method, path, Object.fromEntries(sent)));
+    const answer = await proxy.http.ask(method, path, Object.fromEntries(sent));
     t.equal(`${answer.status} ${/"code":(-?[0-9]+)/.exec(answer.body)?.[1]}`, expected, name);
     if (answer.status === 426)
       t.match(answer.headers, { upgrade: 'websocket', 'sec-websocket-version': '13' });
@@ -438,8 +438,7 @@ t.test('WebSocket: frames of a client, byte for byte', async (t) => {
   for (const { name, frames, messages = [], module = 1000, client = 1000 } of FRAMES) {
     const arrival = proxy.nextModule();
     const connection = connectRaw(proxy.http.port);
-    connection.send(head);
-    t.equal((await connection.answer()).status, 101, name);
+    t.equal((await connection.ask(head)).status, 101, name);
     const side = await arrival;
     for (const each of frames) connection.send(each);
     connection.send(closeFrame(1000));
@@ -550,8 +549,7 @@ t.test('WebSocket: all sockets have a maximum, beyond which handshakes are 503',
   });
   await opened(connect(proxy));
   const other = connectRaw(proxy.http.port, '127.0.0.2');
-  other.send(requestText('GET', '/core/v1/open/x', HANDSHAKE));
-  const { status, body } = await other.answer();
+  const { status, body } = await other.ask(requestText('GET', '/core/v1/open/x', HANDSHAKE));
   t.same([status, JSON.parse(body).error.code], [503, 1003]);
   other.close();
 });
@@ -723,8 +721,7 @@ t.test('WebSocket: a silent side is pinged, then closed; an answer to a ping kee
   const head = requestText('GET', PATH, { Authorization: `Bearer ${BEARER}`, ...HANDSHAKE });
   const arrival = proxy.nextModule();
   const silent = connectRaw(proxy.http.port);
-  silent.send(head);
-  await silent.answer();
+  await silent.ask(head);
   const live = connect(proxy);
   await opened(live);
   const modulePinged = new Promise(

@@ -96,8 +96,7 @@ for (const version of ['v1', 'v2'] as const) {
       const path =
         version === 'v1' ? `/auth/v1/file/${file.fileId}` : `/auth/v2/file/${codes.encode(file.fileId)}`;
       const fields = { ...COOKIE, ...fieldsOf(row, etagOf(file), MODIFIED_MS, toHttpDate) };
-      connection.send(requestText('GET', path, fields));
-      const got = await connection.answer();
+      const got = await connection.ask(requestText('GET', path, fields));
       connection.send(requestText('HEAD', path, fields));
       const head = await connection.answer(true);
       const withoutBody = ({ status, headers }: RawAnswer) => {
@@ -139,8 +138,9 @@ t.test('any fields: the front answers what the pure rules say, byte for byte', a
       const named: Record<string, string> = {};
       for (const [name, value] of Object.entries(sent))
         if (value !== undefined) named[name.replace(/[A-Z]/g, (letter) => `-${letter}`)] = value;
-      connection.send(requestText('GET', `/auth/v2/file/${codes.encode('7')}`, named));
-      const { status, headers, body } = await connection.answer();
+      const { status, headers, body } = await connection.ask(
+        requestText('GET', `/auth/v2/file/${codes.encode('7')}`, named),
+      );
       const verdict = judgeDownload(sent, facts, http.time.nowMs);
       if (status !== verdict.status) return false;
       if (verdict.status === 200) return body === TEN_BYTES;
@@ -180,8 +180,7 @@ t.test('bodies: answers that wait for the chat module at once never hold each ot
   const { http, codes, put } = await startDownloads(t, { held });
   const ids = Array.from({ length: 40 }, (_, index) => String(100 + index));
   for (const id of ids) await put(id, `file ${id}`);
-  const round = () =>
-    Promise.all(ids.map((id) => sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode(id)}`))));
+  const round = () => Promise.all(ids.map((id) => http.ask('GET', `/auth/v2/file/${codes.encode(id)}`)));
   for (let rounds = 0; rounds < 5; rounds += 1) {
     const answers = await round();
     t.same(
@@ -197,7 +196,7 @@ t.test('404: comes before conditions and ranges', async (t) => {
   const { http, codes } = await startDownloads(t);
   for (const fields of [{ 'If-Match': '"x"' }, { 'If-None-Match': '*' }, { Range: 'bytes=0-4' }]) {
     for (const path of ['/auth/v1/file/9', `/auth/v2/file/${codes.encode('9')}`]) {
-      const answer = await sendRaw(http.port, requestText('GET', path, { ...COOKIE, ...fields }));
+      const answer = await http.ask('GET', path, { ...COOKIE, ...fields });
       t.same(refusal(answer), [404, 1311], path);
       const absent = [...VALIDATORS, 'content-range', 'content-disposition'];
       t.same(
@@ -230,7 +229,7 @@ t.test('validators: Last-Modified of a file that was just sent is not later than
   for (let round = 0; round < 50; round += 1) {
     chat.set('7', { ...file, sentMs: Date.now() });
     fileCache.forget(new Set(['7']));
-    const { headers } = await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode('7')}`));
+    const { headers } = await http.ask('GET', `/auth/v2/file/${codes.encode('7')}`);
     const [date, modified] = [headers['date'], headers['last-modified']].map((text) =>
       Date.parse(text ?? ''),
     );
@@ -244,14 +243,14 @@ t.test('v1: needs the cookie of a session; a bearer or nothing is 401', async (t
   const { http, codes, put, asked, ended } = await startDownloads(t);
   await put('7', TEN_BYTES);
   for (const headers of [{}, AGENT, { Cookie: 'sid=unknown' }])
-    t.same(refusal(await sendRaw(http.port, requestText('GET', '/auth/v1/file/7', headers))), [401, 1101]);
+    t.same(refusal(await http.ask('GET', '/auth/v1/file/7', headers)), [401, 1101]);
   t.same(asked, [], 'the chat module receives nothing');
-  const get = () => sendRaw(http.port, requestText('GET', '/auth/v1/file/7', COOKIE));
+  const get = () => http.ask('GET', '/auth/v1/file/7', COOKIE);
   t.equal((await get()).body, TEN_BYTES);
   ended.add(SID);
   t.same(refusal(await get()), [401, 1101], 'blocked, logged out');
   ended.clear();
-  const byCode = await sendRaw(http.port, requestText('GET', `/auth/v1/file/${codes.encode('7')}`, COOKIE));
+  const byCode = await http.ask('GET', `/auth/v1/file/${codes.encode('7')}`, COOKIE);
   t.same(refusal(byCode), [404, 1311], 'codes are for v2');
 });
 
@@ -261,10 +260,7 @@ t.test('v1: whole file, parts, and parts that are none', async (t) => {
   const file = await put('7', bytes);
   const { crc32 } = file;
   const get = async (query: string, headers = {}) => {
-    const answer = await sendRaw(
-      http.port,
-      requestText('GET', `/auth/v1/file/7${query}`, { ...COOKIE, ...headers }),
-    );
+    const answer = await http.ask('GET', `/auth/v1/file/7${query}`, { ...COOKIE, ...headers });
     const { 'x-file-part': part, 'x-chunk-crc32': crc, 'cache-control': cache } = answer.headers;
     return { ...answer, told: [part, crc, cache] };
   };
@@ -280,7 +276,7 @@ t.test('v1: whole file, parts, and parts that are none', async (t) => {
     t.notOk(part.headers['content-range']);
     t.ok(Buffer.from(part.body, 'latin1').equals(slice), `part ${number}`);
   }
-  const head = await sendRaw(http.port, requestText('HEAD', '/auth/v1/file/7?part_number=2', COOKIE));
+  const head = await http.ask('HEAD', '/auth/v1/file/7?part_number=2', COOKIE);
   t.match(head, { status: 200, headers: { 'content-length': '75712', 'x-file-part': 'part-2/3' } });
   for (const wrong of ['-1', '3', '1.5', '', '9007199254740992', '9'.repeat(40), '0x1', '1e0', '%20', '+1'])
     t.same(refusal(await get(`?part_number=${wrong}`)), [400, 1306], wrong);
@@ -295,8 +291,7 @@ t.test(
     const { http, codes, put, closed, asked } = await startDownloads(t);
     await put('7', TEN_BYTES);
     closed.add('7');
-    const get = (path: string, headers: Record<string, string>) =>
-      sendRaw(http.port, requestText('GET', path, headers));
+    const get = (path: string, headers: Record<string, string>) => http.ask('GET', path, headers);
     const told = ({ status, headers, body }: RawAnswer) => {
       const { 'x-request-id': _id, date: _date, ...same } = headers;
       return { status, headers: same, body };
@@ -310,7 +305,7 @@ t.test(
       const forbidden = await get(`${at}/7`, headers);
       t.same(refusal(forbidden), [404, 1311], at);
       t.same(told(forbidden), told(await get(`${at}/8`, headers)), 'GET');
-      const heads = ['7', '8'].map((id) => sendRaw(http.port, requestText('HEAD', `${at}/${id}`, headers)));
+      const heads = ['7', '8'].map((id) => http.ask('HEAD', `${at}/${id}`, headers));
       const [one, other] = await Promise.all(heads);
       t.same(one && told(one), other && told(other), 'HEAD');
       // The work is the same too: one question each time, and no answer is remembered.
@@ -332,8 +327,8 @@ t.test(
 t.test('access: one that is taken away, and a file that is deleted, hold two seconds later', async (t) => {
   const { http, codes, put, closed, chat, asked } = await startDownloads(t);
   const file = await put('7', TEN_BYTES);
-  const byId = () => sendRaw(http.port, requestText('GET', '/auth/v2/file/7', COOKIE));
-  const byCode = () => sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode('7')}`));
+  const byId = () => http.ask('GET', '/auth/v2/file/7', COOKIE);
+  const byCode = () => http.ask('GET', `/auth/v2/file/${codes.encode('7')}`);
   const both = async () => [(await byId()).status, (await byCode()).status];
   t.same(await both(), [200, 200]);
   t.same(await both(), [200, 200]);
@@ -356,8 +351,7 @@ t.test('access: one that is taken away, and a file that is deleted, hold two sec
 t.test('v2: raw ids are for users, and for others by the setting alone', async (t) => {
   const { http, put, asked } = await startDownloads(t);
   await put('7', TEN_BYTES);
-  const get = (headers: Record<string, string> = {}) =>
-    sendRaw(http.port, requestText('GET', '/auth/v2/file/7', headers));
+  const get = (headers: Record<string, string> = {}) => http.ask('GET', '/auth/v2/file/7', headers);
   t.same(refusal(await get()), [401, 1101]);
   t.same(refusal(await get({ Cookie: 'sid=stale' })), [401, 1101]);
   t.same(asked, []);
@@ -382,7 +376,7 @@ t.test('v2: a stale bearer does no harm to a download by code', async (t) => {
   await put('7', TEN_BYTES);
   const path = `/auth/v2/file/${codes.encode('7')}`;
   const answerOf = async (headers: Record<string, string>, at = path) => {
-    const { status, body, headers: got } = await sendRaw(http.port, requestText('GET', at, headers));
+    const { status, body, headers: got } = await http.ask('GET', at, headers);
     return { status, body: status === 200 ? body : undefined, caching: got['cache-control'] };
   };
   const anonymous = await answerOf({});
@@ -408,8 +402,7 @@ t.test('v2: with FileDownloadAuthRequired every download needs a session, codes 
   const { http, codes, put } = await startDownloads(t);
   await put('7', TEN_BYTES);
   const path = `/auth/v2/file/${codes.encode('7')}`;
-  const get = (at: string, headers: Record<string, string> = {}) =>
-    sendRaw(http.port, requestText('GET', at, headers));
+  const get = (at: string, headers: Record<string, string> = {}) => http.ask('GET', at, headers);
   t.equal((await get(path)).status, 200);
   http.settings.set('FileDownloadAuthRequired', 1);
   http.settings.set('FileDownloadByIdEnabled', 1);
@@ -426,8 +419,7 @@ t.test('v2: a session without proof and McpBasicPersonalReads false: raw ids are
   await put('7', TEN_BYTES);
   // Access of the account is not looked at for them.
   closed.add('7');
-  const get = (path: string, headers: Record<string, string> = {}) =>
-    sendRaw(http.port, requestText('GET', path, headers));
+  const get = (path: string, headers: Record<string, string> = {}) => http.ask('GET', path, headers);
   const settings = [0, 1].flatMap((byId) => [0, 1].map((authRequired) => [byId, authRequired] as const));
   for (const [byId, authRequired] of settings) {
     http.settings.set('FileDownloadByIdEnabled', byId);
@@ -468,14 +460,14 @@ t.test('v2: with McpBasicPersonalReads a session without proof reads raw ids of 
         http.settings.set('FileDownloadByIdEnabled', byId);
         http.settings.set('FileDownloadAuthRequired', authRequired);
         const get = (id: string) =>
-          sendRaw(http.port, requestText('GET', `/auth/v2/file/${id}`, { Authorization: `Bearer ${token}` }));
+          http.ask('GET', `/auth/v2/file/${id}`, { Authorization: `Bearer ${token}` });
         t.equal((await get('7')).body, TEN_BYTES, token);
         t.same(refusal(await get('8')), [404, 1311], 'the chat module refuses');
       }
   t.ok(asked.every(([, readerId]) => readerId === READER_ID));
   http.settings.set('FileDownloadByIdEnabled', 0);
   http.settings.set('FileDownloadAuthRequired', 0);
-  t.same(refusal(await sendRaw(http.port, requestText('GET', '/auth/v2/file/7'))), [401, 1101]);
+  t.same(refusal(await http.ask('GET', '/auth/v2/file/7')), [401, 1101]);
 });
 
 // covers P14 R71
@@ -492,7 +484,7 @@ t.test('digests: CRC-32 and a known SHA-256 of the whole file, as the client wan
     `sha-256=:${sha256.toString('base64')}:`,
   ];
   const digestOf = async (path: string, headers: Record<string, string> = {}, method = 'GET') => {
-    const answer = await sendRaw(http.port, requestText(method, path, { ...COOKIE, ...headers }));
+    const answer = await http.ask(method, path, { ...COOKIE, ...headers });
     return [answer.status, answer.headers['repr-digest']];
   };
   for (const version of ['v1', 'v2']) {
@@ -524,7 +516,7 @@ t.test('v2: a signed McpApp session proved its key: raw ids with the access of i
   await put('8', TEN_BYTES);
   closed.add('8');
   const headers = { Authorization: `Bearer ${SIGNED_APP_BEARER}` };
-  const get = (id: string) => sendRaw(http.port, requestText('GET', `/auth/v2/file/${id}`, headers));
+  const get = (id: string) => http.ask('GET', `/auth/v2/file/${id}`, headers);
   t.equal((await get('7')).body, TEN_BYTES);
   t.same(refusal(await get('8')), [404, 1311]);
   t.same(asked, [
@@ -552,24 +544,17 @@ t.test('codes: unknown, tampered with, and raw ids that are none are all 404', a
     'é',
   ];
   for (const text of [...none, '99999999999999999999', '9223372036854775808', '8'])
-    t.same(
-      refusal(await sendRaw(http.port, requestText('GET', `/auth/v2/file/${encodeURI(text)}`, COOKIE))),
-      [404, 1311],
-      text,
-    );
+    t.same(refusal(await http.ask('GET', `/auth/v2/file/${encodeURI(text)}`, COOKIE)), [404, 1311], text);
   for (const path of ['/auth/v2/file/..%2f7', '/auth/v1/file/%00', '/auth/v2/file/%'])
-    t.equal((await sendRaw(http.port, requestText('GET', path, COOKIE))).status, 400, path);
+    t.equal((await http.ask('GET', path, COOKIE)).status, 400, path);
   for (const path of ['/auth/v1/file/x', '/auth/v1/file/-1', '/auth/v1/file/9223372036854775808'])
-    t.same(refusal(await sendRaw(http.port, requestText('GET', path, COOKIE))), [404, 1311], path);
+    t.same(refusal(await http.ask('GET', path, COOKIE)), [404, 1311], path);
 });
 
 t.test('methods: others are 405 and say which are', async (t) => {
   const { http } = await startDownloads(t);
   for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
-    const answer = await sendRaw(
-      http.port,
-      requestText(method, '/auth/v2/file/7', { 'Content-Length': '0' }),
-    );
+    const answer = await http.ask(method, '/auth/v2/file/7', { 'Content-Length': '0' });
     t.same([answer.status, answer.headers['allow']], [405, 'GET, HEAD'], method);
   }
 });
@@ -603,7 +588,7 @@ t.test('a file says what it is: type, name, and nothing that may run', async (t)
     ['', 'application/octet-stream', 'attachment'],
   ];
   const told = async (fileId: string) => {
-    const { headers } = await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode(fileId)}`));
+    const { headers } = await http.ask('GET', `/auth/v2/file/${codes.encode(fileId)}`);
     if (headers['x-content-type-options'] !== 'nosniff' || headers['content-security-policy'] !== 'sandbox')
       throw new Error(JSON.stringify(headers));
     return [headers['content-type'], headers['content-disposition']];
@@ -624,23 +609,17 @@ t.test('a file says what it is: type, name, and nothing that may run', async (t)
 
 t.test('modules: a failing chat module is reported as such, and a wrong size is a bug', async (t) => {
   const failing = await startDownloads(t, { describe: async () => ({ ok: false, error: 'ModuleTimedOut' }) });
-  t.same(
-    refusal(await sendRaw(failing.http.port, requestText('GET', '/auth/v1/file/7', COOKIE))),
-    [504, 1009],
-  );
+  t.same(refusal(await failing.http.ask('GET', '/auth/v1/file/7', COOKIE)), [504, 1009]);
   const { http, codes, put, chat } = await startDownloads(t);
   const file = await put('7', TEN_BYTES);
   chat.set('7', { ...file, sizeBytes: 11 });
   const path = `/auth/v2/file/${codes.encode('7')}`;
-  t.same(refusal(await sendRaw(http.port, requestText('GET', path))), [500, 1000]);
+  t.same(refusal(await http.ask('GET', path)), [500, 1000]);
   t.match(String(http.bugs), /file 7 has 10 bytes, the chat module says 11/);
   chat.set('8', { ...file, fileId: '8' });
-  t.same(
-    refusal(await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode('8')}`))),
-    [404, 1311],
-  );
+  t.same(refusal(await http.ask('GET', `/auth/v2/file/${codes.encode('8')}`)), [404, 1311]);
   chat.set('9', file);
-  const other = await sendRaw(http.port, requestText('GET', `/auth/v2/file/${codes.encode('9')}`));
+  const other = await http.ask('GET', `/auth/v2/file/${codes.encode('9')}`);
   t.same(refusal(other), [502, 1008], 'an answer about another file');
 });
 

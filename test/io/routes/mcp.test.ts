@@ -32,8 +32,13 @@ const SILENT = [
 /** Status, framing fields, media type and body, as they are sent. */
 async function bareAnswer(body: string, headers: Readonly<Record<string, string>>): Promise<unknown[]> {
   const connection = connectRaw(mcp.http.port);
-  connection.send(requestText('POST', '/mcp', { 'Content-Type': 'application/json', ...headers }, body));
-  const { status, headers: given, body: sent } = await connection.answer();
+  const {
+    status,
+    headers: given,
+    body: sent,
+  } = await connection.ask(
+    requestText('POST', '/mcp', { 'Content-Type': 'application/json', ...headers }, body),
+  );
   connection.close();
   return [status, given['content-length'], given['transfer-encoding'], given['content-type'], sent];
 }
@@ -364,15 +369,19 @@ t.test('browsers: preflight of an allowed origin, refusal of foreign Host and Or
   for (const name of ['Mcp-Session-Id', 'X-RateLimit', 'Retry-After']) t.ok(exposed.includes(name), name);
   t.equal((await mcp.post(message('ping'), { origin: 'http://evil.example' })).status, 403);
   const rebound = connectRaw(mcp.http.port);
-  rebound.send(
-    requestText(
-      'POST',
-      '/mcp',
-      { Host: 'evil.example', 'Content-Type': 'application/json' },
-      message('ping'),
-    ),
+  t.equal(
+    (
+      await rebound.ask(
+        requestText(
+          'POST',
+          '/mcp',
+          { Host: 'evil.example', 'Content-Type': 'application/json' },
+          message('ping'),
+        ),
+      )
+    ).status,
+    403,
   );
-  t.equal((await rebound.answer()).status, 403);
   rebound.close();
 });
 
@@ -412,10 +421,16 @@ t.test('bearer: what opens nothing is -32001 in HTTP 200, never anonymous', asyn
   );
   const twice = connectRaw(mcp.http.port);
   const body = message('tools/list');
-  twice.send(
-    `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer verified\r\nAuthorization: Bearer basic\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  t.match(
+    JSON.parse(
+      (
+        await twice.ask(
+          `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer verified\r\nAuthorization: Bearer basic\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+        )
+      ).body,
+    ),
+    { error: { code: -32001 } },
   );
-  t.match(JSON.parse((await twice.answer()).body), { error: { code: -32001 } });
   twice.close();
 });
 

@@ -13,7 +13,7 @@ import {
   OWNER_ID,
   startDrafts,
 } from '../../support/files/drafts.ts';
-import { connectRaw, requestText } from '../../support/http.ts';
+import { connectRaw, requestText, until } from '../../support/http.ts';
 
 const COOKIE = { Cookie: 'sid=person' };
 const MEGABYTE = 1024 * 1024;
@@ -25,15 +25,6 @@ function path(fileId: string): string {
 /** The head of an upload, its body to follow. */
 function head(fileId: string, headers: Readonly<Record<string, string>>): string {
   return requestText('POST', path(fileId), { ...COOKIE, ...headers });
-}
-
-/** Waits for something that follows from what was sent; the loop turns meanwhile. */
-async function until(ready: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 10_000;
-  while (!(await ready())) {
-    if (performance.now() > endMs) throw new Error('it never came to that');
-    await new Promise((resolve) => setImmediate(resolve));
-  }
 }
 
 /** A stream that has sent so much and holds still; resolves when the gateway has taken it. */
@@ -72,15 +63,12 @@ t.test(
       [fileId, {}, 401],
     ] as const) {
       const refused = connectRaw(fixture.http.port);
-      refused.send(requestText('POST', path(id), { ...cookie, ...headers }));
-      t.equal((await refused.answer()).status, status);
+      t.equal((await refused.ask(requestText('POST', path(id), { ...cookie, ...headers }))).status, status);
       refused.close();
     }
     const accepted = connectRaw(fixture.http.port);
-    accepted.send(head(fileId, headers));
-    t.equal((await accepted.answer()).status, 100);
-    accepted.send('hello');
-    t.equal((await accepted.answer()).status, 200);
+    t.equal((await accepted.ask(head(fileId, headers))).status, 100);
+    t.equal((await accepted.ask('hello')).status, 200);
     accepted.close();
     t.equal(fixture.chat.byFile(fileId)?.state, 'complete');
   },
@@ -253,8 +241,7 @@ t.test('v2 stream: a resumable body whose progress cannot be saved ends with the
   await until(async () => (await kept(fixture, fileId)) >= 4 * MEGABYTE);
   const before = await kept(fixture, fileId);
   fixture.actors.journal.setFull(true);
-  raw.send('x'.repeat(15 * MEGABYTE));
-  const answer = await raw.answer();
+  const answer = await raw.ask('x'.repeat(15 * MEGABYTE));
   t.equal(answer.status, 503);
   t.match(answer.body, /"code":1013/);
   fixture.actors.journal.setFull(false);

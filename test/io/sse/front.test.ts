@@ -11,7 +11,7 @@ import { StreamHub } from '../../../src/io/sse/hub.ts';
 import { type Account, type AccountFixture, cookie, startAccounts } from '../../support/account.ts';
 import { EventClient, openEvents } from '../../support/events/event-client.ts';
 import { MemoryLog } from '../../support/events/streams.ts';
-import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
+import { connectRaw, type HttpFixture, requestText } from '../../support/http.ts';
 
 t.setTimeout(120_000);
 
@@ -20,6 +20,7 @@ interface Fixture {
   readonly log: MemoryLog;
   readonly hub: StreamHub;
   readonly port: number;
+  readonly ask: HttpFixture['ask'];
   /** Opens a stream that ends with the test. */
   open(
     account: Account | undefined,
@@ -61,6 +62,7 @@ function start(t: Test, settings: Partial<Record<SettingName, SettingValue>> = {
     log,
     hub,
     port: accounts.http.port,
+    ask: accounts.http.ask,
     open(account, options = {}) {
       const client = new EventClient(accounts.http.port, {
         ...(account === undefined ? {} : { sid: account.sid }),
@@ -190,11 +192,11 @@ t.test('resume: an unknown, old, foreign or invalid position is a reset, then li
 
 // covers R59 R86
 t.test('authority: no session 401, a foreign origin 403, an allowed one may read', async (t) => {
-  const { accounts, open, port } = start(t);
+  const { ask, accounts, open } = start(t);
   const alice = await accounts.signUp();
   const bob = await accounts.signUp();
   for (const headers of [{}, { Cookie: 'sid=unknown' }, { Cookie: `sid=${alice.sid}; sid=${bob.sid}` }]) {
-    const answer = await sendRaw(port, requestText('GET', '/auth/v1/events', headers));
+    const answer = await ask('GET', '/auth/v1/events', headers);
     t.equal(answer.status, 401);
     t.match(answer.body, /"code":1101/);
   }
@@ -203,10 +205,7 @@ t.test('authority: no session 401, a foreign origin 403, an allowed one may read
     { 'Sec-Fetch-Site': 'cross-site' },
     { Origin: 'null' },
   ]) {
-    const answer = await sendRaw(
-      port,
-      requestText('GET', '/auth/v1/events', { ...cookie(alice.sid), ...extra }),
-    );
+    const answer = await ask('GET', '/auth/v1/events', { ...cookie(alice.sid), ...extra });
     t.equal(answer.status, 403, JSON.stringify(extra));
   }
   const own = await open(alice, {
@@ -330,20 +329,23 @@ t.test('limits: a client that reconnects in a loop gets a longer retry delay', a
 });
 
 t.test('front: HEAD is the head alone, HTTP/1.0 is refused, another method has no route', async (t) => {
-  const { accounts, hub, port } = start(t);
+  const { ask, accounts, hub, port } = start(t);
   const { sid } = await accounts.signUp();
   const connection = connectRaw(port);
   connection.send(requestText('HEAD', '/auth/v1/events', cookie(sid)));
   const head = await connection.answer(true);
   t.match(head, { status: 200, headers: { 'content-type': 'text/event-stream' } });
-  connection.send(requestText('GET', '/auth/v1/sessions', cookie(sid)));
-  t.equal((await connection.answer()).status, 200, 'the connection is still in step');
+  t.equal(
+    (await connection.ask(requestText('GET', '/auth/v1/sessions', cookie(sid)))).status,
+    200,
+    'the connection is still in step',
+  );
   connection.close();
   t.equal(hub.counters().streams, 0);
   const old = connectRaw(port);
   old.send(`GET /auth/v1/events HTTP/1.0\r\nHost: localhost\r\nCookie: sid=${sid}\r\n\r\n`);
   t.match(await old.ended(), /^HTTP\/1\.1 505/);
-  t.equal((await sendRaw(port, requestText('DELETE', '/auth/v1/events', cookie(sid)))).status, 405);
+  t.equal((await ask('DELETE', '/auth/v1/events', cookie(sid))).status, 405);
 });
 
 t.test('stop: streams end with a bye event, a late one gets a retry delay', async (t) => {
@@ -351,8 +353,7 @@ t.test('stop: streams end with a bye event, a late one gets a retry delay', asyn
   const alice = await accounts.signUp();
   const streams = [await open(alice), await open(alice)];
   const idle = connectRaw(port);
-  idle.send(requestText('GET', '/auth/v1/sessions', cookie(alice.sid)));
-  await idle.answer();
+  await idle.ask(requestText('GET', '/auth/v1/sessions', cookie(alice.sid)));
   const drained = accounts.http.pipeline.drain(1_000);
   await hub.drain();
   t.equal(await drained, 0, 'open streams are no requests in flight');
@@ -360,8 +361,7 @@ t.test('stop: streams end with a bye event, a late one gets a retry delay', asyn
     t.same(await stream.ended(), { reason: 'drain' });
     t.ok(stream.reader.retryMs >= 1_000 && stream.reader.retryMs <= 5_000);
   }
-  idle.send(requestText('GET', '/auth/v1/events', cookie(alice.sid)));
-  const late = await idle.answer();
+  const late = await idle.ask(requestText('GET', '/auth/v1/events', cookie(alice.sid)));
   t.equal(late.status, 200);
   t.match(late.body, /^retry: [0-9]+\n/);
   idle.close();

@@ -2,45 +2,29 @@
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../../kit/close-after.ts';
 import { object, text } from '../../../../src/domain/schema.ts';
-import { type AnyRoute, defineRoute } from '../../../../src/io/http/table/route.ts';
-import { ALICE_ALONE, type HttpFixture, requestText, sendRaw, startHttp } from '../../../support/http.ts';
+import type { AnyRoute } from '../../../../src/io/http/table/route.ts';
+import {
+  ALICE_ALONE,
+  type HttpFixture,
+  requestText,
+  route,
+  sendRaw,
+  startHttp,
+} from '../../../support/http.ts';
 
-const plain = { group: 'test', limits: [], errors: [], summary: 'test' } as const;
 const COOKIE = { Cookie: 'sid=alice' };
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
 let handled = 0;
 const count = () => ++handled;
 const ROUTES: AnyRoute[] = [
-  defineRoute({ ...plain, method: 'GET', path: '/read', auth: 'optional', handle: count }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/change',
-    auth: 'session',
-    body: object({ name: text() }),
-    handle: count,
-  }),
-  defineRoute({ ...plain, method: 'POST', path: '/logout', auth: 'session', handle: count }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/login',
-    auth: 'optional',
-    body: object({ name: text() }),
-    handle: count,
-  }),
-  defineRoute({ ...plain, method: 'POST', path: '/either', auth: 'either', handle: count }),
-  defineRoute({
-    ...plain,
-    method: 'POST',
-    path: '/mcp',
-    auth: 'none',
-    limits: ['Self'],
-    body: 'raw',
-    handle: count,
-  }),
-  defineRoute({ ...plain, method: 'DELETE', path: '/mcp', auth: 'none', limits: ['Self'], handle: count }),
+  route('GET /read', { auth: 'optional' }, count),
+  route('POST /change', { auth: 'session', body: object({ name: text() }) }, count),
+  route('POST /logout', { auth: 'session' }, count),
+  route('POST /login', { auth: 'optional', body: object({ name: text() }) }, count),
+  route('POST /either', { auth: 'either' }, count),
+  route('POST /mcp', { limits: ['Self'], body: 'raw' }, count),
+  route('DELETE /mcp', { limits: ['Self'] }, count),
 ];
 
 function start(t: Test, site: Parameters<typeof startHttp>[0]['site'] = {}): HttpFixture {
@@ -51,7 +35,7 @@ function start(t: Test, site: Parameters<typeof startHttp>[0]['site'] = {}): Htt
 t.test(
   'origin: a foreign page cannot change anything, and its request never reaches the route',
   async (t) => {
-    const { port } = start(t);
+    const { ask, port } = start(t);
     const before = handled;
     const body = '{"name":"x"}';
     for (const path of ['/change', '/login']) {
@@ -63,10 +47,7 @@ t.test(
         { Origin: `http://localhost:${port}`, 'Sec-Fetch-Site': 'cross-site' },
         { 'Sec-Fetch-Site': 'cross-site' },
       ]) {
-        const answer = await sendRaw(
-          port,
-          requestText('POST', path, { ...COOKIE, ...JSON_TYPE, ...headers }, body),
-        );
+        const answer = await ask('POST', path, { ...COOKIE, ...JSON_TYPE, ...headers }, body);
         t.match(
           { status: answer.status, ...JSON.parse(answer.body) },
           { status: 403, error: { code: 1103, message: 'Access denied' } },
@@ -82,7 +63,7 @@ t.test(
 
 // covers R83
 t.test('origin: own pages, same-site requests and clients that send neither header pass', async (t) => {
-  const { port } = start(t);
+  const { ask, port } = start(t);
   const body = '{"name":"x"}';
   for (const headers of [
     {},
@@ -90,31 +71,24 @@ t.test('origin: own pages, same-site requests and clients that send neither head
     { Origin: `http://127.0.0.1:${port}`, 'Sec-Fetch-Site': 'same-origin' },
     { 'Sec-Fetch-Site': 'none' },
   ]) {
-    const answer = await sendRaw(
-      port,
-      requestText('POST', '/change', { ...COOKIE, ...JSON_TYPE, ...headers }, body),
-    );
+    const answer = await ask('POST', '/change', { ...COOKIE, ...JSON_TYPE, ...headers }, body);
     t.equal(answer.status, 200, JSON.stringify(headers));
   }
-  t.equal(
-    (await sendRaw(port, requestText('POST', '/logout', COOKIE))).status,
-    200,
-    'no body, no content type',
-  );
+  t.equal((await ask('POST', '/logout', COOKIE)).status, 200, 'no body, no content type');
   const bearer = { Authorization: 'Bearer alice', Origin: 'http://evil.example' };
-  t.equal((await sendRaw(port, requestText('POST', '/either', bearer))).status, 200, 'a bearer is no cookie');
+  t.equal((await ask('POST', '/either', bearer)).status, 200, 'a bearer is no cookie');
   const foreign = { ...COOKIE, Origin: 'http://evil.example' };
-  t.equal((await sendRaw(port, requestText('POST', '/either', foreign))).status, 403, 'a cookie is');
-  t.equal((await sendRaw(port, requestText('GET', '/read', foreign))).status, 200, 'reading changes nothing');
+  t.equal((await ask('POST', '/either', foreign)).status, 403, 'a cookie is');
+  t.equal((await ask('GET', '/read', foreign)).status, 200, 'reading changes nothing');
 });
 
 t.test(
   'body: a compressed one is 415 and names the coding that is taken, another type does not',
   async (t) => {
-    const { port } = start(t);
+    const { ask } = start(t);
     const before = handled;
     const sent = (path: string, headers: Record<string, string>) =>
-      sendRaw(port, requestText('POST', path, { ...JSON_TYPE, ...headers }, '{"name":"x"}'));
+      ask('POST', path, { ...JSON_TYPE, ...headers }, '{"name":"x"}');
     for (const path of ['/login', '/mcp'])
       for (const coding of ['gzip', 'br', 'identity, gzip', 'GZIP', 'gzip\r\nContent-Encoding: identity']) {
         const answer = await sent(path, { 'Content-Encoding': coding });
@@ -124,7 +98,7 @@ t.test(
     t.equal(handled, before);
     for (const coding of ['', 'identity', ' Identity '])
       t.equal((await sent('/login', { 'Content-Encoding': coding })).status, 200, coding);
-    const other = await sendRaw(port, requestText('POST', '/login', { 'Content-Type': 'text/plain' }, 'x'));
+    const other = await ask('POST', '/login', { 'Content-Type': 'text/plain' }, 'x');
     t.equal(other.status, 415);
     t.equal(other.headers['accept-encoding'], undefined);
   },
@@ -162,9 +136,9 @@ t.test('origin: a body of another type is 415, with a cookie 403', async (t) => 
 
 // covers R33 R34 R82 S35
 t.test('origin: on a loopback bind /mcp refuses a foreign Origin, every route a foreign Host', async (t) => {
-  const { port } = start(t);
+  const { ask, port } = start(t);
   const post = async (path: string, headers: Record<string, string>, method = 'POST') =>
-    (await sendRaw(port, requestText(method, path, headers))).status;
+    (await ask(method, path, headers)).status;
   t.equal(await post('/mcp', { Origin: 'http://evil.example' }), 403);
   t.equal(await post('/mcp', { Origin: 'http://evil.example' }, 'DELETE'), 403);
   t.equal(await post('/mcp', { Origin: `http://localhost:${port}` }), 200);
@@ -183,22 +157,22 @@ t.test('origin: on a loopback bind /mcp refuses a foreign Origin, every route a 
 
 // covers R34
 t.test('origin: only allowed origins receive CORS fields and preflights', async (t) => {
-  const { port } = start(t);
+  const { ask, port } = start(t);
   const origin = `http://localhost:${port}`;
-  const read = await sendRaw(port, requestText('GET', '/read', { Origin: origin }));
+  const read = await ask('GET', '/read', { Origin: origin });
   t.match(read.headers, {
     'access-control-allow-origin': origin,
     'access-control-allow-credentials': 'true',
     'access-control-expose-headers': /^Mcp-Session-Id, X-RateLimit, Retry-After, ETag,/,
     vary: 'Origin',
   });
-  const failed = await sendRaw(port, requestText('GET', '/nothing', { Origin: origin }));
+  const failed = await ask('GET', '/nothing', { Origin: origin });
   t.equal(failed.status, 404);
   t.equal(failed.headers['access-control-allow-origin'], origin, 'a page may read its errors');
-  const foreign = await sendRaw(port, requestText('GET', '/read', { Origin: 'http://evil.example' }));
+  const foreign = await ask('GET', '/read', { Origin: 'http://evil.example' });
   t.notOk(foreign.headers['access-control-allow-origin']);
   const asks = { 'Access-Control-Request-Method': 'POST', 'Access-Control-Request-Headers': 'content-type' };
-  const preflight = await sendRaw(port, requestText('OPTIONS', '/mcp', { Origin: origin, ...asks }));
+  const preflight = await ask('OPTIONS', '/mcp', { Origin: origin, ...asks });
   t.equal(preflight.status, 204);
   t.equal(preflight.headers['access-control-allow-methods'], 'POST, DELETE');
   t.match(
@@ -211,18 +185,15 @@ t.test('origin: only allowed origins receive CORS fields and preflights', async 
   const exposed = new Set(read.headers['access-control-expose-headers']?.toLowerCase().split(', '));
   for (const name of ['x-ratelimit', 'ratelimit', 'ratelimit-policy', 'retry-after', 'x-request-id'])
     t.ok(exposed.has(name), `a page reads ${name}`);
-  t.equal(
-    (await sendRaw(port, requestText('OPTIONS', '/mcp', { Origin: 'http://evil.example' }))).status,
-    403,
-  );
-  t.equal((await sendRaw(port, requestText('OPTIONS', '/read'))).headers['allow'], 'GET, HEAD');
-  t.equal((await sendRaw(port, requestText('OPTIONS', '/nothing', { Origin: origin }))).status, 404);
+  t.equal((await ask('OPTIONS', '/mcp', { Origin: 'http://evil.example' })).status, 403);
+  t.equal((await ask('OPTIONS', '/read')).headers['allow'], 'GET, HEAD');
+  t.equal((await ask('OPTIONS', '/nothing', { Origin: origin })).status, 404);
 });
 
 t.test(
   'preflight: allows the headers of MCP arguments that are asked for, and no other further ones',
   async (t) => {
-    const { port } = start(t);
+    const { ask, port } = start(t);
     const origin = `http://localhost:${port}`;
     const allowedFor = async (asked: string) => {
       const headers = {
@@ -230,7 +201,7 @@ t.test(
         'Access-Control-Request-Method': 'POST',
         'Access-Control-Request-Headers': asked,
       };
-      const answer = await sendRaw(port, requestText('OPTIONS', '/mcp', headers));
+      const answer = await ask('OPTIONS', '/mcp', headers);
       t.equal(answer.status, 204, asked);
       return answer.headers['access-control-allow-headers']?.split(', ') ?? [];
     };

@@ -12,6 +12,7 @@ import {
   type HttpFixture,
   type HttpFixtureOptions,
   requestText,
+  route,
   sendRaw,
   startHttp,
 } from '../../../support/http.ts';
@@ -43,13 +44,7 @@ function start(
     get('/empty', () => Reply.empty(204)),
     get('/known', () => new StreamReply(200, sourceOf('12345'), { lengthBytes: 5 })),
     get('/chunked', () => new StreamReply(200, sourceOf('12345'))),
-    defineRoute({
-      ...plain,
-      method: 'POST',
-      path: '/named',
-      body: object({ name: text() }),
-      handle: () => 1,
-    }),
+    route('POST /named', { body: object({ name: text() }) }, () => 1),
   ];
   return closeAfter(t, startHttp({ routes, pipeline, settings }));
 }
@@ -130,8 +125,11 @@ t.test('PROXY protocol: an unexpected header closes the connection, and nothing 
       t.equal(await connection.ended(), '', `${name}: no answer`);
     }
     const kept = connectRaw(fixture.port);
-    kept.send(requestText('GET', '/open'));
-    t.equal((await kept.answer()).status, 200, `${name}: a request without one is served`);
+    t.equal(
+      (await kept.ask(requestText('GET', '/open'))).status,
+      200,
+      `${name}: a request without one is served`,
+    );
     kept.send(withHeader(headerOf('203.0.113.5'), requestText('GET', '/later')));
     t.equal(await kept.ended(), '', `${name}: also later on a connection`);
     t.equal(fixture.pipeline.counters().proxyHeadersRefusedTotal, 3, name);

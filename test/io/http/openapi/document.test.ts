@@ -22,7 +22,7 @@ import {
 import { SchemaRegistry } from '../../../../src/io/http/openapi/schemas.ts';
 import { defineRoute } from '../../../../src/io/http/table/route.ts';
 import { BUILT_IN } from '../../../../src/io/mcp/tools/built-in.ts';
-import { requestText, sendRaw, startHttp } from '../../../support/http.ts';
+import { startHttp } from '../../../support/http.ts';
 import { routeTable } from '../../../support/route-table.ts';
 
 interface Operation {
@@ -363,7 +363,7 @@ t.test(
 // covers R2
 t.test('openapi: the gateway serves its own description', async (t) => {
   const fixture = closeAfter(t, startHttp({ routes: TABLE }));
-  const answer = await sendRaw(fixture.port, requestText('GET', '/docs/openapi.json'));
+  const answer = await fixture.ask('GET', '/docs/openapi.json');
   t.equal(answer.status, 200);
   t.equal(answer.headers['content-type'], 'application/json');
   const document = JSON.parse(answer.body) as Document;
