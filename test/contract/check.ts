@@ -16,6 +16,14 @@ export interface Check extends Citation {
   readonly run: (t: Test, world: World) => Promise<void>;
 }
 
+/** Checks of one section, by what they show. */
+export function checksOf(
+  section: string,
+  checks: Readonly<Record<string, Omit<Check, 'section' | 'shows'>>>,
+): readonly Check[] {
+  return Object.entries(checks).map(([shows, check]) => ({ section, shows, ...check }));
+}
+
 /** A part of a section that the service does not implement, or implements differently. */
 export interface Gap extends Citation {
   readonly gap: string;

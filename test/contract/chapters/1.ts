@@ -1,6 +1,6 @@
 /** Contract, conventions and section 1: purpose of the service. */
 import { request } from 'node:http';
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { type Answer, read } from '../client.ts';
 import { deliveredCode, expectOk, sessionOf } from '../unshown.ts';
 import { smallFile, uploadV1 } from '../uploads.ts';
@@ -43,11 +43,9 @@ export function firstEvent(
   });
 }
 
-const CONVENTIONS: readonly Check[] = [
-  {
-    section: 'Intro',
+const CONVENTIONS = checksOf('Intro', {
+  'a success is an object with `result` and nothing else': {
     sentence: 'a JSON answer of a successful request is { "result": <payload> }.',
-    shows: 'a success is an object with `result` and nothing else',
     async run(t, world) {
       const person = await world.person();
       for (const path of ['/auth/v1/get_info', '/auth/v1/info', '/auth/v1/keys/user_keys']) {
@@ -57,10 +55,8 @@ const CONVENTIONS: readonly Check[] = [
       }
     },
   },
-  {
-    section: 'Intro',
+  'a failure is an object with `error`, an integer code and a message': {
     sentence: 'A failed request is answered with { "error": { "code": <int>, "message": <string> } }.',
-    shows: 'a failure is an object with `error`, an integer code and a message',
     async run(t, world) {
       const answers = [
         await world.get('/auth/v1/nothing'),
@@ -76,10 +72,8 @@ const CONVENTIONS: readonly Check[] = [
       }
     },
   },
-  {
-    section: 'Intro',
+  'every property name of nine answers is camelCase or a name given in the contract': {
     sentence: 'Property names are camelCase, except where this page writes another form.',
-    shows: 'every property name of nine answers is camelCase or a name given in the contract',
     async run(t, world) {
       const { person, auth, login } = await world.agent();
       const app = await world.app(person, { name: 'Names', url: 'https://names.example' });
@@ -94,10 +88,8 @@ const CONVENTIONS: readonly Check[] = [
       );
     },
   },
-  {
-    section: 'Intro',
+  'ids of keys, users and applications are strings of digits': {
     sentence: 'A 64-bit integer id is usually a decimal string.',
-    shows: 'ids of keys, users and applications are strings of digits',
     async run(t, world) {
       const person = await world.person();
       const keys = await world.get('/auth/v1/keys/user_keys', person.auth);
@@ -107,14 +99,12 @@ const CONVENTIONS: readonly Check[] = [
       t.match(app.at('result.id'), /^\d{10,19}$/);
     },
   },
-];
+});
 
-const SERVICE: readonly Check[] = [
-  {
-    section: '1',
+const SERVICE = checksOf('1', {
+  'calls to wallet, chat, payments, markets and core all go through one address': {
     sentence:
       'All backend modules (wallet, chat, payments, markets, and core modules of a customer) are reached through one public entry point.',
-    shows: 'calls to wallet, chat, payments, markets and core all go through one address',
     async run(t, world) {
       const { auth } = await world.agent();
       const tools = ['wallet_get_balance', 'chat_list', 'payorder_terminals', 'market_get_rates'];
@@ -124,11 +114,9 @@ const SERVICE: readonly Check[] = [
       t.equal(world.core.last.url, '/core/v1/things/list');
     },
   },
-  {
-    section: '1',
+  'a challenge, a phone code, an e-mail code and mcp_login each open a session': {
     sentence:
       'Authentication: browser sessions (challenge and response, passkeys, hardware keys, codes by phone or e-mail) and sessions of programs for MCP.',
-    shows: 'a challenge, a phone code, an e-mail code and mcp_login each open a session',
     async run(t, world) {
       const person = await world.mcpPerson();
       t.equal((await world.loginAgain(person)).status, 200, 'challenge');
@@ -146,11 +134,9 @@ const SERVICE: readonly Check[] = [
       t.equal((await world.agent('McpVerified', person)).login.at('result.loginType'), 'McpVerified');
     },
   },
-  {
-    section: '1',
+  'an agent logs in, lists tools and resources, calls one and reads one': {
     sentence:
       'An MCP (Model Context Protocol) server, JSON-RPC 2.0 at POST /mcp: an assistant logs in, lists tools and resources, and uses them.',
-    shows: 'an agent logs in, lists tools and resources, calls one and reads one',
     async run(t, world) {
       const { auth } = await world.agent();
       t.ok((await world.toolNames(auth)).includes('wallet_get_balance'));
@@ -161,31 +147,28 @@ const SERVICE: readonly Check[] = [
       t.type(resource.at('result.contents.0.text'), 'string');
     },
   },
-  {
-    section: '1',
-    sentence:
-      'A tool call becomes a request to a REST endpoint of a backend, with the authentication, rate limits and audit of any REST call.',
-    shows:
-      'tool and REST call name the same user to the module, carry X-RateLimit and leave an audit record; neither works without a session',
-    async run(t, world) {
-      const { auth, person } = await world.agent();
-      const tool = await world.tool(auth, 'wallet_get_balance', { currency: 'DEMO' });
-      const rest = await world.get('/wallet/v1/balance/get?currency=DEMO', auth);
-      t.equal(tool.textAt('result.content.0.text'), rest.text);
-      for (const answer of [tool, rest]) t.match(answer.header('x-ratelimit'), /^s=[a-z];l=\d+;r=\d+;t=\d+$/);
-      t.equal((await world.get('/wallet/v1/balance/get')).at('error.code'), 1101);
-      t.equal((await world.tool({}, 'wallet_get_balance')).at('error.code'), -32001);
-      const { auth: admin } = await world.admin();
-      const audit = await world.get(`/ProxyAdmin/api/audit?userId=${person.userId}&limit=100`, admin);
-      t.match(expectOk('audit', audit).text, /"mcp\.tool"/);
-      t.match(audit.text, /"rest\.call"/);
+  'tool and REST call name the same user to the module, carry X-RateLimit and leave an audit record; neither works without a session':
+    {
+      sentence:
+        'A tool call becomes a request to a REST endpoint of a backend, with the authentication, rate limits and audit of any REST call.',
+      async run(t, world) {
+        const { auth, person } = await world.agent();
+        const tool = await world.tool(auth, 'wallet_get_balance', { currency: 'DEMO' });
+        const rest = await world.get('/wallet/v1/balance/get?currency=DEMO', auth);
+        t.equal(tool.textAt('result.content.0.text'), rest.text);
+        for (const answer of [tool, rest])
+          t.match(answer.header('x-ratelimit'), /^s=[a-z];l=\d+;r=\d+;t=\d+$/);
+        t.equal((await world.get('/wallet/v1/balance/get')).at('error.code'), 1101);
+        t.equal((await world.tool({}, 'wallet_get_balance')).at('error.code'), -32001);
+        const { auth: admin } = await world.admin();
+        const audit = await world.get(`/ProxyAdmin/api/audit?userId=${person.userId}&limit=100`, admin);
+        t.match(expectOk('audit', audit).text, /"mcp\.tool"/);
+        t.match(audit.text, /"rest\.call"/);
+      },
     },
-  },
-  {
-    section: '1',
+  'a key has mcpAccess and cardDavAccess, false by default, set independently': {
     sentence:
       'Public keys of each user (Ed25519 software keys, FIDO2 hardware keys), with flags that permit MCP and contact synchronization.',
-    shows: 'a key has mcpAccess and cardDavAccess, false by default, set independently',
     async run(t, world) {
       const person = await world.person();
       const flags = async () => {
@@ -199,11 +182,9 @@ const SERVICE: readonly Check[] = [
       t.same(await flags(), [true, true]);
     },
   },
-  {
-    section: '1',
+  'a file comes back by session and by code; the chat module refuses its id to another user': {
     sentence:
       'The bytes of chat attachments: upload in buffered chunks (v1), upload as a stream (v2), download by session or by code. The service stores bytes; metadata, access and life of an attachment are decided by the chat module.',
-    shows: 'a file comes back by session and by code; the chat module refuses its id to another user',
     async run(t, world) {
       const person = await world.person();
       const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile());
@@ -214,11 +195,9 @@ const SERVICE: readonly Check[] = [
       t.not((await world.get(`/auth/v1/file/${fileId}`, other.auth)).status, 200, 'another user');
     },
   },
-  {
-    section: '1',
+  'one event of a module arrives as a webhook and on the stream of a browser': {
     sentence:
       'Platform events: as webhooks (HTTP POST) to registered applications, and to browsers over a server-sent connection as they happen.',
-    shows: 'one event of a module arrives as a webhook and on the stream of a browser',
     async run(t, world) {
       const person = await world.person();
       const body = { name: 'Both', url: 'https://both.example', webhookUrl: `${world.hook.url}/both` };
@@ -233,11 +212,9 @@ const SERVICE: readonly Check[] = [
       t.equal(hook.method, 'POST');
     },
   },
-  {
-    section: '1',
+  'answers name scope and remaining quota; a download counts as a request': {
     sentence:
       'A rate limiter for HTTP with fixed windows in several scopes, and a bandwidth limiter of its own for file streams.',
-    shows: 'answers name scope and remaining quota; a download counts as a request',
     async run(t, world) {
       const person = await world.person();
       const { fileCode } = await uploadV1(world, person, smallFile());
@@ -246,11 +223,9 @@ const SERVICE: readonly Check[] = [
       t.match((await world.get(`/auth/v2/file/${fileCode}`)).header('x-ratelimit'), /^s=[ci];/);
     },
   },
-  {
-    section: '1',
+  'health and info answer JSON; the panel and the explorer are pages': {
     sentence:
       'Routes for health and information, the admin panel /ProxyAdmin, and the interactive API explorer /docs/swagger/.',
-    shows: 'health and info answer JSON; the panel and the explorer are pages',
     async run(t, world) {
       t.equal((await world.get('/health')).at('status'), 'healthy');
       t.equal((await world.get('/auth/v1/get_info')).at('result.project'), PROJECT);
@@ -262,6 +237,6 @@ const SERVICE: readonly Check[] = [
       }
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...CONVENTIONS, ...SERVICE];

@@ -1,5 +1,5 @@
 /** Contract, sections 2.6, 2.7 and 2.9: webhook events, uploads, runtime settings. */
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { read } from '../client.ts';
 import { sectionDefaults } from '../tables.ts';
 import { expectOk } from '../unshown.ts';
@@ -33,12 +33,10 @@ export async function eventOf(world: World, path: string, type: string): Promise
   return eventsAt(world, path).find(fits) ?? {};
 }
 
-const EVENT: readonly Check[] = [
-  {
-    section: '2.6',
+const EVENT = checksOf('2.6', {
+  'an event has module, tick, type and data, and no other field': {
     sentence:
       'module | string | The module that sent it, such as wallet, chat, core. … tick | string (int64) | Time of the event in ticks. … type | string | Name of the event type. … data | object | Its fields depend on the event.',
-    shows: 'an event has module, tick, type and data, and no other field',
     async run(t, world) {
       const { owner } = await hooked(world, 'shape');
       const event = { module: 'core', tick: '9007199254740993', type: 'Shape', data: { n: 1.5 } };
@@ -46,10 +44,8 @@ const EVENT: readonly Check[] = [
       t.same(await eventOf(world, 'shape', 'Shape'), event);
     },
   },
-  {
-    section: '2.6',
+  'crmId and subject of an event are not delivered': {
     sentence: 'The fields crmId and subject serve routing and are left out.',
-    shows: 'crmId and subject of an event are not delivered',
     async run(t, world) {
       const { owner } = await hooked(world, 'routing');
       const event = { module: 'core', tick: '200', type: 'Routing', data: { n: 2 } };
@@ -57,11 +53,9 @@ const EVENT: readonly Check[] = [
       t.same(await eventOf(world, 'routing', 'Routing'), event);
     },
   },
-  {
-    section: '2.6',
+  'a transfer arrives with the twelve fields and their types': {
     sentence:
       'data of a wallet event is a transaction event: … id | string (int64) | … tick | string (int64) | … currency | string | Code of the currency. … amount | decimal number | With the precision of the currency applied. … fee | decimal number | Scaled likewise. … externalId | string (int64) | … appId | string (int64) | … partnerInfo | string or null | … tag | string or null | … dateTime | string | ISO 8601, UTC.',
-    shows: 'a transfer arrives with the twelve fields and their types',
     async run(t, world) {
       const { owner } = await hooked(world, 'wallet');
       const receiver = await world.agent('McpVerified', owner);
@@ -79,33 +73,27 @@ const EVENT: readonly Check[] = [
       t.match(data['dateTime'], /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
     },
   },
-  {
-    section: '2.6',
+  'txType and state of a transfer are integers': {
     sentence:
       'txType | integer | Number of the type. … state | integer | Number of the state. … Enumerations appear as numbers and not as names.',
-    shows: 'txType and state of a transfer are integers',
     async run(t, world) {
       const { data } = (await eventOf(world, 'wallet', 'TxInWallet')) as { data: Record<string, unknown> };
       t.ok(Number.isInteger(data['txType']) && Number.isInteger(data['state']), JSON.stringify(data));
     },
   },
-];
+});
 
-const UPLOAD: readonly Check[] = [
-  {
-    section: '2.7',
+const UPLOAD = checksOf('2.7', {
+  'init_upload returns the CRC32 as an integer': {
     sentence: 'A v1 upload has the id uploadId, an integer: the CRC-32 that was declared for the whole file.',
-    shows: 'init_upload returns the CRC32 as an integer',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
       t.equal(expectOk('init', await initUpload(world, auth, bytes)).at('result'), crcOf(bytes));
     },
   },
-  {
-    section: '2.7',
+  'a second upload of the same user is refused, an upload of another user is not': {
     sentence: 'A user has one active upload,',
-    shows: 'a second upload of the same user is refused, an upload of another user is not',
     async run(t, world) {
       const [one, other] = [await world.person(), await world.person()];
       expectOk('first', await initUpload(world, one.auth, smallFile()));
@@ -113,11 +101,9 @@ const UPLOAD: readonly Check[] = [
       t.equal((await initUpload(world, other.auth, smallFile())).status, 200);
     },
   },
-  {
-    section: '2.7',
+  'create_draft returns a file id and a code that does not contain it': {
     sentence:
       'A v2 draft is a pending file message in the chat, created before the bytes. The id of the file identifies it. The draft has a file code, from which the id cannot be read.',
-    shows: 'create_draft returns a file id and a code that does not contain it',
     async run(t, world) {
       const { auth } = await world.person();
       const draft = draftOf(await createDraft(world, auth, { fileName: 'a.txt', fileSize: 3, chatId: 0 }));
@@ -126,10 +112,8 @@ const UPLOAD: readonly Check[] = [
       t.notOk(draft.fileCode.includes(draft.fileId));
     },
   },
-  {
-    section: '2.7',
+  'the chat lists messages whose ids are the file ids of v1 and v2': {
     sentence: "An attachment's file id is the id of its chat message.",
-    shows: 'the chat lists messages whose ids are the file ids of v1 and v2',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = String(read(await world.toolJson(auth, 'chat_create', { name: 'Files' }), 'result.id'));
@@ -143,13 +127,11 @@ const UPLOAD: readonly Check[] = [
       t.ok(ids.includes(first.fileId) && ids.includes(second.fileId), JSON.stringify(ids));
     },
   },
-];
+});
 
-const OTHER: readonly Check[] = [
-  {
-    section: '2.9',
+const OTHER = checksOf('2.9', {
+  'the admin panel lists every setting of section 8 with its default': {
     sentence: 'Settings of rate limits and files, with defaults, are in section 8.',
-    shows: 'the admin panel lists every setting of section 8 with its default',
     async run(t, world) {
       const { auth } = await world.admin();
       const list = expectOk('settings', await world.get('/ProxyAdmin/api/settings', auth)).listAt('result');
@@ -158,6 +140,6 @@ const OTHER: readonly Check[] = [
       for (const [name, value] of sectionDefaults()) t.equal(defaults.get(name), value, name);
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...EVENT, ...UPLOAD, ...OTHER];

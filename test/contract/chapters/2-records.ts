@@ -1,6 +1,6 @@
 /** Contract, sections 2.1 to 2.4: MCP login session, user key, application, tool. */
 import { makePasskey } from '../../../kit/authenticator.ts';
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { type Answer, read } from '../client.ts';
 import { TOOL_GROUPS } from '../tables.ts';
 import { ceremony, expectOk, newKey, passkeyLogin, registerPasskey, sessionOf } from '../unshown.ts';
@@ -8,11 +8,9 @@ import type { World } from '../world.ts';
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-const SESSION: readonly Check[] = [
-  {
-    section: '2.1',
+const SESSION = checksOf('2.1', {
+  'the sessionId of a login is accepted as bearer of a tool call': {
     sentence: 'sessionId | string | The bearer token of /mcp; its content has no meaning to clients.',
-    shows: 'the sessionId of a login is accepted as bearer of a tool call',
     async run(t, world) {
       const { login, auth } = await world.agent();
       t.type(login.at('result.sessionId'), 'string');
@@ -21,30 +19,24 @@ const SESSION: readonly Check[] = [
       t.equal((await world.tool(other, 'wallet_get_balance')).at('error.code'), -32001);
     },
   },
-  {
-    section: '2.1',
+  'loginType names each of the three login types': {
     sentence: 'loginType | string | McpBasic, McpVerified or McpApp.',
-    shows: 'loginType names each of the three login types',
     async run(t, world) {
       for (const type of ['McpBasic', 'McpVerified'] as const)
         t.equal((await world.agent(type)).login.at('result.loginType'), type);
       t.equal((await world.appAgent()).login.at('result.loginType'), 'McpApp');
     },
   },
-  {
-    section: '2.1',
+  'expiresUtc is an ISO 8601 instant in the future': {
     sentence: 'expiresUtc | string | ISO 8601 time in UTC.',
-    shows: 'expiresUtc is an ISO 8601 instant in the future',
     async run(t, world) {
       const expiresUtc = (await world.agent()).login.textAt('result.expiresUtc');
       t.match(expiresUtc, INSTANT);
       t.ok(Date.parse(expiresUtc) > Date.now());
     },
   },
-  {
-    section: '2.1',
+  'appId is null, or the id of the application for McpApp': {
     sentence: 'appId | string or null | Only set for loginType McpApp.',
-    shows: 'appId is null, or the id of the application for McpApp',
     async run(t, world) {
       t.equal((await world.agent()).login.at('result.appId'), null);
       t.equal((await world.agent('McpBasic')).login.at('result.appId'), null);
@@ -52,10 +44,8 @@ const SESSION: readonly Check[] = [
       t.equal(login.at('result.appId'), appId);
     },
   },
-  {
-    section: '2.1',
+  'mcp_login sets no cookie, and its sessionId is no browser session': {
     sentence: 'Such a session belongs to a program. It has no sid cookie.',
-    shows: 'mcp_login sets no cookie, and its sessionId is no browser session',
     async run(t, world) {
       const { login } = await world.agent();
       t.equal(login.headers['set-cookie'], undefined);
@@ -63,10 +53,8 @@ const SESSION: readonly Check[] = [
       t.equal((await world.get('/auth/v1/keys/user_keys', cookie)).at('error.code'), 1101);
     },
   },
-  {
-    section: '2.1',
+  'the module reads the kind of a session in X-Scopes': {
     sentence: 'A backend module may deny it operations that are meant for browsers and have side effects.',
-    shows: 'the module reads the kind of a session in X-Scopes',
     async run(t, world) {
       const { auth, person } = await world.agent();
       await world.get('/core/v1/flows/get', auth);
@@ -75,17 +63,15 @@ const SESSION: readonly Check[] = [
       t.equal(world.core.last.headers['x-scopes'], 'Browser');
     },
   },
-];
+});
 
 const keysOf = async (world: World, auth: Answer | Record<string, string>) =>
   (await world.get('/auth/v1/keys/user_keys', auth as Record<string, string>)).listAt('result');
 
-const KEY: readonly Check[] = [
-  {
-    section: '2.2',
+const KEY = checksOf('2.2', {
+  'a key has the seven fields': {
     sentence:
       'GET /auth/v1/keys/user_keys returns an array of: … id | int64 (string) | Id of the key. … utcCreate | timestamp | When the key was created. … mcpAccess | boolean | Whether the key may log in for MCP. … cardDavAccess | boolean | Whether the key may be used for contact synchronization.',
-    shows: 'a key has the seven fields',
     async run(t, world) {
       const [key] = await keysOf(world, (await world.person()).auth);
       t.match(key, { id: /^\d+$/, publicKey: /^[\w-]{43}$/, keyType: 'UserKey' });
@@ -93,10 +79,8 @@ const KEY: readonly Check[] = [
       for (const flag of ['current', 'mcpAccess', 'cardDavAccess']) t.type(read(key, flag), 'boolean');
     },
   },
-  {
-    section: '2.2',
+  'publicKey is the registered key, or the credential id': {
     sentence: 'publicKey | string | In base64url. A FIDO2 key has its credential id here.',
-    shows: 'publicKey is the registered key, or the credential id',
     async run(t, world) {
       const person = await world.person();
       t.equal(read(await keysOf(world, person.auth), '0.publicKey'), person.key.publicKey);
@@ -105,10 +89,8 @@ const KEY: readonly Check[] = [
       t.match(await keysOf(world, sessionOf(made)), [{ publicKey: passkey.id, keyType: 'FIDO2' }]);
     },
   },
-  {
-    section: '2.2',
+  'keyType is UserKey, PasswordKey or FIDO2, by registration': {
     sentence: 'keyType | enum | PasswordKey, UserKey, FIDO2, Unknown.',
-    shows: 'keyType is UserKey, PasswordKey or FIDO2, by registration',
     async run(t, world) {
       const person = await world.person();
       const json = await ceremony(world.gateway.url, 'register', newKey(), person.auth);
@@ -122,10 +104,8 @@ const KEY: readonly Check[] = [
       t.same(types.sort(), ['FIDO2', 'PasswordKey', 'UserKey']);
     },
   },
-  {
-    section: '2.2',
+  'current is true only for the key of the requesting session': {
     sentence: 'current | boolean | Whether the current session uses this key.',
-    shows: 'current is true only for the key of the requesting session',
     async run(t, world) {
       const person = await world.person();
       const second = newKey();
@@ -138,10 +118,8 @@ const KEY: readonly Check[] = [
       t.same(await current(person.auth), [person.key.publicKey]);
     },
   },
-  {
-    section: '2.2',
+  'one list holds both kinds, and a FIDO2 key never logs in to MCP by its id': {
     sentence: 'Software and FIDO2 keys share one collection; flags tell them apart.',
-    shows: 'one list holds both kinds, and a FIDO2 key never logs in to MCP by its id',
     async run(t, world) {
       const person = await world.person();
       const passkey = makePasskey();
@@ -153,10 +131,8 @@ const KEY: readonly Check[] = [
       t.equal((await world.mcpLogin({ 'X-PublicKey': passkey.id })).status, 401);
     },
   },
-  {
-    section: '2.2',
+  'an authenticator logs in with the counters 5, 5 and 3': {
     sentence: 'a FIDO2 signature counter (reserved and never advanced),',
-    shows: 'an authenticator logs in with the counters 5, 5 and 3',
     async run(t, world) {
       const passkey = makePasskey();
       expectOk('passkey', await registerPasskey(world.gateway.url, passkey, { counter: 5 }));
@@ -164,15 +140,13 @@ const KEY: readonly Check[] = [
         t.equal((await passkeyLogin(world.gateway.url, passkey, { counter })).status, 200, String(counter));
     },
   },
-];
+});
 
 const SHOP = { name: 'Shop', url: 'https://shop.example' };
 
-const APP: readonly Check[] = [
-  {
-    section: '2.3',
+const APP = checksOf('2.3', {
+  'an application is returned with the fields that were sent': {
     sentence: 'name | string | Name to display. … url | string | Address of the application.',
-    shows: 'an application is returned with the fields that were sent',
     async run(t, world) {
       const owner = await world.person();
       const body = {
@@ -185,21 +159,17 @@ const APP: readonly Check[] = [
       t.match((await world.get('/auth/v1/app/list', owner.auth)).json, { result: [body] });
     },
   },
-  {
-    section: '2.3',
+  'an invalid URL, or one with a user name, is 400': {
     sentence: 'webhookUrl | string | Where webhooks are posted.',
-    shows: 'an invalid URL, or one with a user name, is 400',
     async run(t, world) {
       const owner = await world.person();
       for (const webhookUrl of ['shop', 'ftp://shop.example/', 'https://me:you@shop.example/'])
         t.equal((await world.app(owner, { ...SHOP, webhookUrl })).status, 400, webhookUrl);
     },
   },
-  {
-    section: '2.3',
+  '20 currencies are accepted, 21 are 400, null keeps them': {
     sentence:
       'currencies | array of string | Up to 20 currency codes. An update with null leaves it as it is.',
-    shows: '20 currencies are accepted, 21 are 400, null keeps them',
     async run(t, world) {
       const owner = await world.person();
       const currencies = Array.from({ length: 20 }, (_, at) => `C${at}`);
@@ -209,11 +179,9 @@ const APP: readonly Check[] = [
       t.same(kept.at('result.currencies'), currencies);
     },
   },
-  {
-    section: '2.3',
+  '30 values are accepted, 31 values or the value 256 are 400, null keeps them': {
     sentence:
       'netTypes | array of byte | Up to 30 values of network or contract types. An update with null leaves it as it is.',
-    shows: '30 values are accepted, 31 values or the value 256 are 400, null keeps them',
     async run(t, world) {
       const owner = await world.person();
       const netTypes = Array.from({ length: 30 }, (_, at) => at);
@@ -224,11 +192,9 @@ const APP: readonly Check[] = [
       t.same(kept.at('result.netTypes'), netTypes);
     },
   },
-  {
-    section: '2.3',
+  'a new application is neither enabled nor approved, and its counters are 0': {
     sentence:
       'Further state of an application: McpEnabled (it may be used by McpApp logins), its approval status, the counters success_count and failed_count of deliveries, and last_tick, the cursor at the last event that was delivered.',
-    shows: 'a new application is neither enabled nor approved, and its counters are 0',
     async run(t, world) {
       const owner = await world.person();
       const app = expectOk('app', await world.app(owner, SHOP)).at('result') as object;
@@ -237,36 +203,34 @@ const APP: readonly Check[] = [
       t.equal(read(app, 'approved'), false);
     },
   },
-  {
-    section: '2.3',
+  'tariffGroup does not become a field of the application': {
     sentence: 'Registration takes no field tariffGroup.',
-    shows: 'tariffGroup does not become a field of the application',
     async run(t, world) {
       const answer = await world.app(await world.person(), { ...SHOP, tariffGroup: 1 });
       t.notMatch(answer.text, /"tariffGroup":/);
     },
   },
-];
+});
 
 const TOOL: readonly Check[] = [
-  {
-    section: '2.4',
-    sentence:
-      'name | string … description | string … inputSchema | JSON Schema object (type: object, properties, ...)',
-    shows: 'every tool has a name, a description and a schema of type object',
-    async run(t, world) {
-      const tools = (await world.lists({}, 'tools')).listAt;
-      const one = {
-        name: /^[a-z0-9_]+$/,
-        description: /./,
-        inputSchema: { type: 'object', properties: Object },
-      };
-      t.match(
-        tools,
-        tools.map(() => one),
-      );
+  ...checksOf('2.4', {
+    'every tool has a name, a description and a schema of type object': {
+      sentence:
+        'name | string … description | string … inputSchema | JSON Schema object (type: object, properties, ...)',
+      async run(t, world) {
+        const tools = (await world.lists({}, 'tools')).listAt;
+        const one = {
+          name: /^[a-z0-9_]+$/,
+          description: /./,
+          inputSchema: { type: 'object', properties: Object },
+        };
+        t.match(
+          tools,
+          tools.map(() => one),
+        );
+      },
     },
-  },
+  }),
   ...[...TOOL_GROUPS].map(
     ([group, names]): Check => ({
       section: '2.4',
@@ -281,52 +245,46 @@ const TOOL: readonly Check[] = [
       },
     }),
   ),
-  {
-    section: '2.4',
-    sentence: 'Chat (anonymous capability) | all tools named chat_anon_*',
-    shows: 'the catalog has tools named chat_anon_…',
-    async run(t, world) {
-      const names = await world.toolNames({});
-      t.ok(names.filter((name) => name.startsWith('chat_anon_')).length >= 2);
+  ...checksOf('2.4', {
+    'the catalog has tools named chat_anon_…': {
+      sentence: 'Chat (anonymous capability) | all tools named chat_anon_*',
+      async run(t, world) {
+        const names = await world.toolNames({});
+        t.ok(names.filter((name) => name.startsWith('chat_anon_')).length >= 2);
+      },
     },
-  },
-  {
-    section: '2.4',
-    sentence: 'The built-in tools, with exact names (a session sees those of its login type):',
-    shows: 'a McpBasic session lists fewer tools than a McpVerified session, a McpApp session different ones',
-    async run(t, world) {
-      const [basic, verified] = [await world.agent('McpBasic'), await world.agent()];
-      const [few, many] = [await world.toolNames(basic.auth), await world.toolNames(verified.auth)];
-      t.ok(few.length < many.length);
-      t.same(
-        few.filter((name) => !many.includes(name)),
-        [],
-      );
-      t.notOk(few.includes('wallet_internal_transfer'));
-      const app = await world.toolNames((await world.appAgent()).auth);
-      t.ok(app.length > 0 && app.length < many.length);
+    'a McpBasic session lists fewer tools than a McpVerified session, a McpApp session different ones': {
+      sentence: 'The built-in tools, with exact names (a session sees those of its login type):',
+      async run(t, world) {
+        const [basic, verified] = [await world.agent('McpBasic'), await world.agent()];
+        const [few, many] = [await world.toolNames(basic.auth), await world.toolNames(verified.auth)];
+        t.ok(few.length < many.length);
+        t.same(
+          few.filter((name) => !many.includes(name)),
+          [],
+        );
+        t.notOk(few.includes('wallet_internal_transfer'));
+        const app = await world.toolNames((await world.appAgent()).auth);
+        t.ok(app.length > 0 && app.length < many.length);
+      },
     },
-  },
-  {
-    section: '2.4',
-    sentence: 'For example, currency is an optional string argument of wallet_get_balance (a currency code).',
-    shows: 'with currency one balance is returned, without it all',
-    async run(t, world) {
-      const { auth } = await world.agent();
-      const one = await world.toolJson(auth, 'wallet_get_balance', { currency: 'DEMO' });
-      const all = await world.toolJson(auth, 'wallet_get_balance');
-      t.equal((read(one, 'result.balances') as unknown[]).length, 1);
-      t.ok((read(all, 'result.balances') as unknown[]).length > 1);
+    'with currency one balance is returned, without it all': {
+      sentence:
+        'For example, currency is an optional string argument of wallet_get_balance (a currency code).',
+      async run(t, world) {
+        const { auth } = await world.agent();
+        const one = await world.toolJson(auth, 'wallet_get_balance', { currency: 'DEMO' });
+        const all = await world.toolJson(auth, 'wallet_get_balance');
+        t.equal((read(one, 'result.balances') as unknown[]).length, 1);
+        t.ok((read(all, 'result.balances') as unknown[]).length > 1);
+      },
     },
-  },
+  }),
 ];
 
-const APP_ARGUMENTS: readonly Check[] = [
-  {
-    section: '2.4',
+const APP_ARGUMENTS = checksOf('2.4', {
+  'tools and routes of applications take the same argument, appId; the former name id is still accepted': {
     sentence: 'tools/list returns the complete schemas of arguments at run time.',
-    shows:
-      'tools and routes of applications take the same argument, appId; the former name id is still accepted',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const app = expectOk('app', await world.app(person, { ...SHOP, name: 'Named' }));
@@ -343,6 +301,6 @@ const APP_ARGUMENTS: readonly Check[] = [
       }
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...SESSION, ...KEY, ...APP, ...TOOL, ...APP_ARGUMENTS];

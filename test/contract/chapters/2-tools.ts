@@ -1,5 +1,5 @@
 /** Contract, section 2.5: custom tools and resources of the configuration. */
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { read } from '../client.ts';
 import { TOOL } from '../custom-rows.ts';
 import { expectOk } from '../unshown.ts';
@@ -21,11 +21,9 @@ async function asked(world: World, headers: Record<string, string>, name: string
   return world.core.last;
 }
 
-const TOOLS: readonly Check[] = [
-  {
-    section: '2.5',
+const TOOLS = checksOf('2.5', {
+  'tools of the configuration are listed by their keys': {
     sentence: 'Config.McpTools in the static configuration declares custom tools by name.',
-    shows: 'tools of the configuration are listed by their keys',
     async run(t, world) {
       const { auth } = await world.agent();
       const names = await world.toolNames(auth);
@@ -33,10 +31,8 @@ const TOOLS: readonly Check[] = [
         t.ok(names.includes(name), name);
     },
   },
-  {
-    section: '2.5',
+  'the call reaches the endpoint, and its JSON is returned unchanged': {
     sentence: 'endpoint | URL of the backend that receives the call.',
-    shows: 'the call reaches the endpoint, and its JSON is returned unchanged',
     async run(t, world) {
       const { auth } = await world.agent();
       world.core.answer = () => ({ body: '{"result": {"n": 1.50}}' });
@@ -46,32 +42,28 @@ const TOOLS: readonly Check[] = [
       t.equal(world.core.last.url, '/core/v1/custom/do');
     },
   },
-  {
-    section: '2.5',
-    sentence:
-      "The request has the gateway's headers X-Crm, X-Scopes, X-KeyType, X-Project, and X-MCP-App-Id in an McpApp session.",
-    shows:
-      'the module gets user, scope, key type and project, the application only for McpApp, and never the client’s own headers',
-    async run(t, world) {
-      const { auth, person } = await world.agent();
-      const { headers } = await asked(world, { ...auth, 'X-Crm': '1', 'X-MCP-App-Id': '2' }, 'custom_get');
-      t.match(headers, {
-        'x-crm': person.userId,
-        'x-scopes': 'McpVerified',
-        'x-keytype': 'UserKey',
-        'x-project': PROJECT,
-      });
-      t.equal(headers['x-mcp-app-id'], undefined);
-      const app = await world.appAgent();
-      const delegated = await asked(world, app.auth, 'custom_app');
-      t.equal(delegated.headers['x-mcp-app-id'], app.appId);
-      t.equal(delegated.headers['x-scopes'], 'McpApp');
+  'the module gets user, scope, key type and project, the application only for McpApp, and never the client’s own headers':
+    {
+      sentence:
+        "The request has the gateway's headers X-Crm, X-Scopes, X-KeyType, X-Project, and X-MCP-App-Id in an McpApp session.",
+      async run(t, world) {
+        const { auth, person } = await world.agent();
+        const { headers } = await asked(world, { ...auth, 'X-Crm': '1', 'X-MCP-App-Id': '2' }, 'custom_get');
+        t.match(headers, {
+          'x-crm': person.userId,
+          'x-scopes': 'McpVerified',
+          'x-keytype': 'UserKey',
+          'x-project': PROJECT,
+        });
+        t.equal(headers['x-mcp-app-id'], undefined);
+        const app = await world.appAgent();
+        const delegated = await asked(world, app.auth, 'custom_app');
+        t.equal(delegated.headers['x-mcp-app-id'], app.appId);
+        t.equal(delegated.headers['x-scopes'], 'McpApp');
+      },
     },
-  },
-  {
-    section: '2.5',
+  'a GET has its arguments in the query and no body': {
     sentence: 'method | GET or POST. A GET sends every argument in the query.',
-    shows: 'a GET has its arguments in the query and no body',
     async run(t, world) {
       const { auth } = await world.agent();
       const { method, url, body } = await asked(world, auth, 'custom_get');
@@ -79,10 +71,8 @@ const TOOLS: readonly Check[] = [
       t.same([method, query.get('a'), query.get('b'), body], ['GET', 'x y', '7', '']);
     },
   },
-  {
-    section: '2.5',
+  'a POST has its arguments in a JSON body': {
     sentence: 'A POST sends them as a JSON body.',
-    shows: 'a POST has its arguments in a JSON body',
     async run(t, world) {
       const { auth } = await world.agent();
       const { method, url, body, headers } = await asked(world, auth, 'custom_post');
@@ -90,10 +80,8 @@ const TOOLS: readonly Check[] = [
       t.match(headers['content-type'], /^application\/json/);
     },
   },
-  {
-    section: '2.5',
+  'description and schema are listed unchanged, and the schema is enforced': {
     sentence: 'description | Text for clients. … inputSchema | The JSON Schema for arguments.',
-    shows: 'description and schema are listed unchanged, and the schema is enforced',
     async run(t, world) {
       const { auth } = await world.agent();
       const { listAt } = await world.lists(auth, 'tools');
@@ -105,10 +93,8 @@ const TOOLS: readonly Check[] = [
       t.equal(world.core.asked.length, before, 'nothing was forwarded');
     },
   },
-  {
-    section: '2.5',
+  'a McpBasic session can neither list nor call a tool restricted for McpBasic: -32001': {
     sentence: 'restricted | Login types that may not use the tool, such as McpBasic.',
-    shows: 'a McpBasic session can neither list nor call a tool restricted for McpBasic: -32001',
     async run(t, world) {
       const { auth } = await world.agent('McpBasic');
       const names = await world.toolNames(auth);
@@ -118,10 +104,8 @@ const TOOLS: readonly Check[] = [
       t.equal((await world.tool(verified.auth, 'custom_proved')).at('error'), undefined);
     },
   },
-  {
-    section: '2.5',
+  'a McpApp session calls the tool with appScope; other tools are -32001': {
     sentence: 'appScope | Boolean; false by default. If true, McpApp sessions may use the tool.',
-    shows: 'a McpApp session calls the tool with appScope; other tools are -32001',
     async run(t, world) {
       const { auth } = await world.appAgent();
       const names = (await world.toolNames(auth)).filter((name) => name.startsWith('custom_'));
@@ -130,10 +114,8 @@ const TOOLS: readonly Check[] = [
       t.equal((await world.tool(auth, 'custom_get')).at('error.code'), -32001);
     },
   },
-  {
-    section: '2.5',
+  'the named argument is in the query, the others in the body': {
     sentence: 'queryParams | Arguments that a POST sends in the query, not in the body.',
-    shows: 'the named argument is in the query, the others in the body',
     async run(t, world) {
       const { auth } = await world.agent();
       const { url, body } = await asked(world, auth, 'custom_query');
@@ -141,10 +123,8 @@ const TOOLS: readonly Check[] = [
       t.same(JSON.parse(body), { b: 7 });
     },
   },
-  {
-    section: '2.5',
+  'the value of the argument is the body': {
     sentence: 'bodyRootProperty | The argument that becomes the entire body.',
-    shows: 'the value of the argument is the body',
     async run(t, world) {
       const { auth } = await world.agent();
       const { url, body } = await asked(world, auth, 'custom_root', { a: 'q', payload: { deep: [1, 2] } });
@@ -152,10 +132,8 @@ const TOOLS: readonly Check[] = [
       t.equal(new URL(url, world.core.url).searchParams.get('a'), 'q');
     },
   },
-  {
-    section: '2.5',
+  'without the argument the body is {}; arguments without a target are an isError that names them': {
     sentence: 'bodyRootProperty | The argument that becomes the entire body.',
-    shows: 'without the argument the body is {}; arguments without a target are an isError that names them',
     async run(t, world) {
       const { auth } = await world.agent();
       const { url, body } = await asked(world, auth, 'custom_root', { a: 'q' });
@@ -167,10 +145,8 @@ const TOOLS: readonly Check[] = [
       t.equal(world.core.asked.length, before, 'nothing was forwarded');
     },
   },
-  {
-    section: '2.5',
+  'the tool is -32001 for a session and callable with a code of the family': {
     sentence: 'capabilityModule | chat or wallet. Makes the tool available in capability mode only.',
-    shows: 'the tool is -32001 for a session and callable with a code of the family',
     async run(t, world) {
       const { auth } = await world.agent();
       t.notOk((await world.toolNames(auth)).includes('custom_code'));
@@ -180,35 +156,28 @@ const TOOLS: readonly Check[] = [
       t.equal((await world.tool(code, 'custom_code')).at('error'), undefined);
     },
   },
-  {
-    section: '2.5',
+  'the body has the code in the named field': {
     sentence: 'capabilityCodeBodyProperty | The body field that receives the code in capability mode.',
-    shows: 'the body has the code in the named field',
     async run(t, world) {
       const code = await paymentCode(world);
       const { body } = await asked(world, { 'X-MCP-Code': code }, 'custom_code');
       t.same(JSON.parse(body), { ...ARGUMENTS, orderCode: code });
     },
   },
-];
+});
 
-const RESOURCES: readonly Check[] = [
-  {
-    section: '2.5',
+const RESOURCES = checksOf('2.5', {
+  'resources of the configuration are listed by their URIs': {
     sentence: 'Config.McpResources declares custom resources by URI.',
-    shows: 'resources of the configuration are listed by their URIs',
     async run(t, world) {
       const { auth } = await world.agent();
       const uris = await world.resourceUris(auth);
       for (const uri of URIS.slice(0, 3)) t.ok(uris.includes(uri), uri);
     },
   },
-  {
-    section: '2.5',
+  'a resource is read from its endpoint with the fixed query; name, description and mimeType are listed': {
     sentence:
       'A resource has endpoint, name, description, mimeType, restricted, appScope, sessionScope, capabilityModule, and possibly a constant queryString.',
-    shows:
-      'a resource is read from its endpoint with the fixed query; name, description and mimeType are listed',
     async run(t, world) {
       const { auth } = await world.agent();
       const { listAt } = await world.lists(auth, 'resources');
@@ -223,11 +192,9 @@ const RESOURCES: readonly Check[] = [
       t.equal(world.core.last.url, '/core/v1/custom/do?fixed=1&kind=plain');
     },
   },
-  {
-    section: '2.5',
+  'resources are visible by login type, application and code, as tools are': {
     sentence:
       'A resource has endpoint, name, description, mimeType, restricted, appScope, sessionScope, capabilityModule, and possibly a constant queryString.',
-    shows: 'resources are visible by login type, application and code, as tools are',
     async run(t, world) {
       const visible = async (headers: Record<string, string>) =>
         (await world.resourceUris(headers)).filter((uri) => uri.startsWith('contract://'));
@@ -243,11 +210,9 @@ const RESOURCES: readonly Check[] = [
       t.equal(denied.at('error.code'), -32001);
     },
   },
-  {
-    section: '2.5',
+  'every URI has the form, and two lists are equal': {
     sentence:
       'The URI of a resource does not change; it has the form <scheme>://<module>/<name> with a scheme of the platform.',
-    shows: 'every URI has the form, and two lists are equal',
     async run(t, world) {
       const { auth } = await world.agent();
       const uris = await world.resourceUris(auth);
@@ -257,6 +222,6 @@ const RESOURCES: readonly Check[] = [
       expectOk('read', await world.rpc(auth, 'resources/read', { uri: uris[0] }));
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...TOOLS, ...RESOURCES];

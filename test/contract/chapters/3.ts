@@ -1,6 +1,6 @@
 /** Contract, section 3: states and transitions. */
 import { connect } from 'node:net';
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { read } from '../client.ts';
 import { expectOk, type Person } from '../unshown.ts';
 import {
@@ -19,33 +19,35 @@ import type { World } from '../world.ts';
 const keysOf = async (world: World, { auth }: Person) =>
   (await world.get('/auth/v1/keys/user_keys', auth)).listAt('result');
 
-const KEYS: readonly Check[] = [
-  {
-    section: '3',
-    sentence:
-      'User key | active | remove_key | the caller owns the key | deleted (soft: flag Deleted) | The record stays.',
-    shows:
-      'a removed key is neither listed nor valid for login, an admin still finds its record; a foreign key is not removed',
-    async run(t, world) {
-      const [person, other] = [await world.mcpPerson(), await world.person()];
-      const foreign = await world.post('/auth/v1/keys/remove_key', other.auth, { keyId: person.keyId });
-      t.equal(foreign.status, 404);
-      t.equal((await keysOf(world, person)).length, 1, 'refused for another user');
-      expectOk('remove', await world.post('/auth/v1/keys/remove_key', person.auth, { keyId: person.keyId }));
-      const login = await world.mcpLogin({ 'X-PublicKey': person.key.publicKey });
-      t.match(login, { status: 401, json: { error: { message: 'Session not found' } } });
-      const { auth } = await world.admin();
-      const record = await world.get(`/ProxyAdmin/api/user_keys?userId=${person.userId}&deleted=true`, auth);
-      t.match(record.at('result'), [{ id: person.keyId, deleted: true }]);
-      const again = await world.post('/auth/v1/keys/remove_key', other.auth, { keyId: person.keyId });
-      t.equal(again.status, 404);
+const KEYS = checksOf('3', {
+  'a removed key is neither listed nor valid for login, an admin still finds its record; a foreign key is not removed':
+    {
+      sentence:
+        'User key | active | remove_key | the caller owns the key | deleted (soft: flag Deleted) | The record stays.',
+      async run(t, world) {
+        const [person, other] = [await world.mcpPerson(), await world.person()];
+        const foreign = await world.post('/auth/v1/keys/remove_key', other.auth, { keyId: person.keyId });
+        t.equal(foreign.status, 404);
+        t.equal((await keysOf(world, person)).length, 1, 'refused for another user');
+        expectOk(
+          'remove',
+          await world.post('/auth/v1/keys/remove_key', person.auth, { keyId: person.keyId }),
+        );
+        const login = await world.mcpLogin({ 'X-PublicKey': person.key.publicKey });
+        t.match(login, { status: 401, json: { error: { message: 'Session not found' } } });
+        const { auth } = await world.admin();
+        const record = await world.get(
+          `/ProxyAdmin/api/user_keys?userId=${person.userId}&deleted=true`,
+          auth,
+        );
+        t.match(record.at('result'), [{ id: person.keyId, deleted: true }]);
+        const again = await world.post('/auth/v1/keys/remove_key', other.auth, { keyId: person.keyId });
+        t.equal(again.status, 404);
+      },
     },
-  },
-  {
-    section: '3',
+  'supplied flags are set, omitted flags are kept, a foreign key is 404': {
     sentence:
       'User key | active | update_key | the caller owns the key | active | mcpAccess and cardDavAccess get the given values.',
-    shows: 'supplied flags are set, omitted flags are kept, a foreign key is 404',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
       expectOk('set', await world.updateKey(person, { mcpAccess: true, cardDavAccess: true }));
@@ -56,11 +58,9 @@ const KEYS: readonly Check[] = [
       t.match(await keysOf(world, person), [{ mcpAccess: false }]);
     },
   },
-  {
-    section: '3',
+  'a McpBasic session stays McpBasic after a McpVerified login of the same key': {
     sentence:
       'McpBasic, McpVerified and McpApp are fixed login types; a session does not change from one to another.',
-    shows: 'a McpBasic session stays McpBasic after a McpVerified login of the same key',
     async run(t, world) {
       const person = await world.mcpPerson();
       const basic = await world.agent('McpBasic', person);
@@ -69,34 +69,30 @@ const KEYS: readonly Check[] = [
       t.same(await world.toolNames(basic.auth), before);
     },
   },
-];
+});
 
 const BYTES = smallFile(CHUNK_BYTES + 100);
 
-const V1: readonly Check[] = [
-  {
-    section: '3',
-    sentence:
-      'v1 upload | (none) | init_upload | the name is valid, the size is above zero and not above the cap, the user has no active upload, … no active upload has this CRC-32 | open',
-    shows:
-      'an invalid name, a size of zero or over the cap, a second upload of the user and a CRC32 in use are refused',
-    async run(t, world) {
-      const [one, other] = [await world.person(), await world.person()];
-      const codes: unknown[] = [];
-      for (const fields of [{ FileName: 'a/b' }, { FileSize: 0 }, { FileSize: 20_971_521 }])
-        codes.push((await initUpload(world, one.auth, BYTES, fields)).at('error.code'));
-      t.same(codes, [1309, 1301, 1301]);
-      expectOk('init', await initUpload(world, one.auth, BYTES));
-      t.equal((await initUpload(world, one.auth, smallFile())).at('error.code'), 1302);
-      t.equal((await initUpload(world, other.auth, BYTES)).at('error.code'), 1304);
-      expectOk('cancel', await cancelUpload(world, one.auth, crcOf(BYTES)));
+const V1 = checksOf('3', {
+  'an invalid name, a size of zero or over the cap, a second upload of the user and a CRC32 in use are refused':
+    {
+      sentence:
+        'v1 upload | (none) | init_upload | the name is valid, the size is above zero and not above the cap, the user has no active upload, … no active upload has this CRC-32 | open',
+      async run(t, world) {
+        const [one, other] = [await world.person(), await world.person()];
+        const codes: unknown[] = [];
+        for (const fields of [{ FileName: 'a/b' }, { FileSize: 0 }, { FileSize: 20_971_521 }])
+          codes.push((await initUpload(world, one.auth, BYTES, fields)).at('error.code'));
+        t.same(codes, [1309, 1301, 1301]);
+        expectOk('init', await initUpload(world, one.auth, BYTES));
+        t.equal((await initUpload(world, one.auth, smallFile())).at('error.code'), 1302);
+        t.equal((await initUpload(world, other.auth, BYTES)).at('error.code'), 1304);
+        expectOk('cancel', await cancelUpload(world, one.auth, crcOf(BYTES)));
+      },
     },
-  },
-  {
-    section: '3',
+  'a chunk other than the last missing one returns its number and two nulls': {
     sentence:
       'v1 upload | open | upload_part, chunks missing | the chunk number is in range, the chunk has at most 256 KB, its CRC-32 is right | open | The chunk is taken. The answer has its number, and null for file id and code.',
-    shows: 'a chunk other than the last missing one returns its number and two nulls',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile(CHUNK_BYTES + 100);
@@ -105,12 +101,9 @@ const V1: readonly Check[] = [
       t.same(part.json, { result: { chunkNumber: 1, fileId: null, fileCode: null } });
     },
   },
-  {
-    section: '3',
+  'the last missing chunk returns id and code; the message is in the chat, and the next upload can open': {
     sentence:
       'v1 upload | open | upload_part, last missing chunk | the CRC-32 of the file is right | complete | Storage has the bytes. The pending message is completed. The answer has file id and code. Buffer space is freed.',
-    shows:
-      'the last missing chunk returns id and code; the message is in the chat, and the next upload can open',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = String(read(await world.toolJson(auth, 'chat_create', { name: 'Parts' }), 'result.id'));
@@ -132,10 +125,8 @@ const V1: readonly Check[] = [
       expectOk('cancel', await cancelUpload(world, person.auth, crcOf(next)));
     },
   },
-  {
-    section: '3',
+  'a cancelled upload refuses chunks, and the next upload can open': {
     sentence: 'v1 upload | open | cancel_upload | | cancelled | Buffer space is freed.',
-    shows: 'a cancelled upload refuses chunks, and the next upload can open',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
@@ -145,7 +136,7 @@ const V1: readonly Check[] = [
       t.equal((await initUpload(world, auth, bytes)).status, 200, 'name, user and CRC32 are free');
     },
   },
-];
+});
 
 /** Sends a part of a body and closes the connection. */
 function breakOff(world: World, { auth }: Person, fileId: string): Promise<void> {
@@ -161,12 +152,10 @@ function breakOff(world: World, { auth }: Person, fileId: string): Promise<void>
   });
 }
 
-const V2: readonly Check[] = [
-  {
-    section: '3',
+const V2 = checksOf('3', {
+  'a draft cannot be fetched; after the stream the file and its message exist': {
     sentence:
       'v2 draft | pending | stream_upload is done | the body is not above the size cap | complete | Answer 200 without a body. The message is completed.',
-    shows: 'a draft cannot be fetched; after the stream the file and its message exist',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = String(read(await world.toolJson(auth, 'chat_create', { name: 'Drafts' }), 'result.id'));
@@ -184,11 +173,9 @@ const V2: readonly Check[] = [
       t.ok(list.some((message) => read(message, 'id') === fileId));
     },
   },
-  {
-    section: '3',
+  'after a broken or a refused stream the draft is 1305, and its code opens no file': {
     sentence:
       'v2 draft | pending | stream_upload fails, or the client goes | | removed (as far as possible) | Stored bytes and pending message are removed.',
-    shows: 'after a broken or a refused stream the draft is 1305, and its code opens no file',
     async run(t, world) {
       const person = await world.person();
       const query = { fileName: 'a.bin', fileSize: 1_000, chatId: 0 };
@@ -205,6 +192,6 @@ const V2: readonly Check[] = [
       }
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...KEYS, ...V1, ...V2];

@@ -1,6 +1,6 @@
 /** Contract, sections 4.3 to 4.5: keys, browser authentication and info, applications. */
 import { makePasskey } from '../../../kit/authenticator.ts';
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { read } from '../client.ts';
 import {
   ceremony,
@@ -27,12 +27,10 @@ async function addKey(world: World, { auth }: Person, key: SoftwareKey, fields: 
   return await world.post(`${KEYS}/register_key`, auth, { ...json, ...fields });
 }
 
-const KEY: readonly Check[] = [
-  {
-    section: '4.3',
+const KEY = checksOf('4.3', {
+  'the API description has four paths under /auth/v1/keys/ and none that contains fido2': {
     sentence:
       'Keys have four routes below /auth/v1/keys/. There is no other key route. FIDO2 has no routes of its own.',
-    shows: 'the API description has four paths under /auth/v1/keys/ and none that contains fido2',
     async run(t, world) {
       const paths = Object.keys((await world.get('/docs/openapi.json')).at('paths') as object);
       t.same(paths.filter((path) => path.startsWith(KEYS)).sort(), [
@@ -45,10 +43,8 @@ const KEY: readonly Check[] = [
       t.equal((await world.post(`${KEYS}/register_fido2`, {}, {})).status, 404);
     },
   },
-  {
-    section: '4.3',
+  'both kinds of challenge register a key, once; an unknown id is 401': {
     sentence: 'login-options or register-options, called before, gives the challengeId.',
-    shows: 'both kinds of challenge register a key, once; an unknown id is 401',
     async run(t, world) {
       for (const kind of ['register', 'login'] as const) {
         const json = await ceremony(world.gateway.url, kind, newKey());
@@ -59,11 +55,9 @@ const KEY: readonly Check[] = [
       }
     },
   },
-  {
-    section: '4.3',
+  'a credential for the challenge is registered; one for another challenge is 401': {
     sentence:
       'credential is what the browser returned when it created a FIDO2 credential; it is verified against the options of the challenge.',
-    shows: 'a credential for the challenge is registered; one for another challenge is 401',
     async run(t, world) {
       const { url } = world.gateway;
       t.equal((await registerPasskey(url, makePasskey())).status, 200);
@@ -71,11 +65,9 @@ const KEY: readonly Check[] = [
       t.same((await registerPasskey(url, makePasskey(), { challenge })).refusal, [401, 1105]);
     },
   },
-  {
-    section: '4.3',
+  'a software key is registered; a missing or incomplete key is 400': {
     sentence:
       'POST /auth/v1/keys/register_key | JSON { challengeId: int64, code: string, credential?: attestation object, publicKey?: base64url string, passKeyFlag?: boolean } … A software key is sent as publicKey (Ed25519, base64url).',
-    shows: 'a software key is registered; a missing or incomplete key is 400',
     async run(t, world) {
       const person = await world.person();
       t.equal((await addKey(world, person, newKey())).status, 200);
@@ -84,11 +76,9 @@ const KEY: readonly Check[] = [
         t.equal((await addKey(world, person, newKey(), { publicKey })).status, 400);
     },
   },
-  {
-    section: '4.3',
+  'a second password key replaces the first; the user key stays': {
     sentence:
       'With passKeyFlag the key counts as derived from a password, and older keys of that kind are replaced.',
-    shows: 'a second password key replaces the first; the user key stays',
     async run(t, world) {
       const person = await world.person();
       const [first, second] = [newKey(), newKey()];
@@ -101,10 +91,8 @@ const KEY: readonly Check[] = [
       ]);
     },
   },
-  {
-    section: '4.3',
+  'the user’s keys are returned as an array; without a session it is 401, code 1101': {
     sentence: 'GET /auth/v1/keys/user_keys | none | { result: [ <user key> ] }',
-    shows: 'the user’s keys are returned as an array; without a session it is 401, code 1101',
     async run(t, world) {
       const person = await world.person();
       const answer = await world.get(`${KEYS}/user_keys`, person.auth);
@@ -112,10 +100,8 @@ const KEY: readonly Check[] = [
       t.same((await world.get(`${KEYS}/user_keys`)).refusal, [401, 1101]);
     },
   },
-  {
-    section: '4.3',
+  'a key is removed by its id; a missing id is 400, an unknown one 404, no session 401': {
     sentence: 'POST /auth/v1/keys/remove_key | { keyId: string }',
-    shows: 'a key is removed by its id; a missing id is 400, an unknown one 404, no session 401',
     async run(t, world) {
       const person = await world.person();
       const keyId = (await addKey(world, person, newKey())).textAt('result.key.id');
@@ -132,11 +118,9 @@ const KEY: readonly Check[] = [
       );
     },
   },
-  {
-    section: '4.3',
+  'each flag can be set alone; a flag that is not a boolean is 400': {
     sentence:
       'POST /auth/v1/keys/update_key | { keyId: string, mcpAccess?: boolean, cardDavAccess?: boolean }',
-    shows: 'each flag can be set alone; a flag that is not a boolean is 400',
     async run(t, world) {
       const person = await world.person();
       expectOk('cardDav', await world.updateKey(person, { cardDavAccess: true }));
@@ -144,11 +128,9 @@ const KEY: readonly Check[] = [
       t.equal((await world.updateKey(person, { mcpAccess: 'yes' })).status, 400);
     },
   },
-  {
-    section: '4.3',
+  'the page is served; an admin can read keys of other users, a user gets 403': {
     sentence:
       'Keys of all users are listed in the admin panel (/ProxyAdmin/UserKeys); the public API does not list them.',
-    shows: 'the page is served; an admin can read keys of other users, a user gets 403',
     async run(t, world) {
       const page = await world.get('/ProxyAdmin/UserKeys');
       t.equal(page.status, 200);
@@ -159,13 +141,11 @@ const KEY: readonly Check[] = [
       t.equal((await world.get(path, person.auth)).status, 403);
     },
   },
-];
+});
 
-const BROWSER: readonly Check[] = [
-  {
-    section: '4.4',
+const BROWSER = checksOf('4.4', {
+  'two calls return two challenges': {
     sentence: 'GET /auth/v1/register_options | A challenge for a registration.',
-    shows: 'two calls return two challenges',
     async run(t, world) {
       const one = await passkeyOptions(world.gateway.url, 'register');
       const two = await passkeyOptions(world.gateway.url, 'register');
@@ -174,11 +154,9 @@ const BROWSER: readonly Check[] = [
       t.not(one.challengeId, two.challengeId);
     },
   },
-  {
-    section: '4.4',
+  'options by GET and POST; a valid challenge answer sets sid, an invalid one is 401': {
     sentence:
       'GET/POST /auth/v1/login_options and POST /auth/v1/login | Login of a browser by challenge and response.',
-    shows: 'options by GET and POST; a valid challenge answer sets sid, an invalid one is 401',
     async run(t, world) {
       const person = await world.person();
       t.equal((await world.post('/auth/v1/login_options', {}, {})).status, 200);
@@ -192,11 +170,9 @@ const BROWSER: readonly Check[] = [
       t.equal((await world.post('/auth/v1/login', {}, anonymous)).status, 401);
     },
   },
-  {
-    section: '4.4',
+  'the code is delivered and logs in; an invalid phone number is 400': {
     sentence:
       'POST /auth/v1/login_phone | { phone: string }. A one-time code is sent. The chat module delivers it.',
-    shows: 'the code is delivered and logs in; an invalid phone number is 400',
     async run(t, world) {
       const phone = '+491709999999';
       const asked = expectOk('login_phone', await world.post('/auth/v1/login_phone', {}, { phone }));
@@ -207,11 +183,9 @@ const BROWSER: readonly Check[] = [
         t.equal((await world.post('/auth/v1/login_phone', {}, wrong)).status, 400);
     },
   },
-  {
-    section: '4.4',
+  'get_info returns project, version and the current time': {
     sentence:
       'GET /auth/v1/get_info | { result: { project: string, version: string, utcNow: ISO 8601 UTC } }',
-    shows: 'get_info returns project, version and the current time',
     async run(t, world) {
       const answer = await world.get('/auth/v1/get_info');
       t.same(Object.keys(answer.at('result') as object).sort(), ['project', 'utcNow', 'version']);
@@ -220,10 +194,8 @@ const BROWSER: readonly Check[] = [
       t.ok(Math.abs(Date.parse(utcNow) - Date.now()) < 60_000);
     },
   },
-  {
-    section: '4.4',
+  'info returns the version and the methods of this gateway, and no secret': {
     sentence: 'GET /auth/v1/info | The version, ways to log in, and the public part of the configuration.',
-    shows: 'info returns the version and the methods of this gateway, and no secret',
     async run(t, world) {
       const answer = await world.get('/auth/v1/info');
       t.match(answer.at('result.version'), /^\d+\.\d+\.\d+/);
@@ -231,11 +203,9 @@ const BROWSER: readonly Check[] = [
       t.notMatch(answer.text, /contract-module-key|secret|apiKey/i);
     },
   },
-  {
-    section: '4.4',
+  'health returns database, memory and sessions; its plain form is one word': {
     sentence:
       'GET /health | State of the whole (database, memory, sessions). The plain form is { "status": "healthy" }.',
-    shows: 'health returns database, memory and sessions; its plain form is one word',
     async run(t, world) {
       const answer = await world.get('/health');
       t.match(answer.json, { status: 'healthy' });
@@ -243,15 +213,13 @@ const BROWSER: readonly Check[] = [
       t.equal((await world.get('/health?plain=1')).text.replaceAll(' ', ''), '{"status":"healthy"}');
     },
   },
-];
+});
 
 const SHOP = { name: 'Shop', url: 'https://shop.example', currencies: ['DEMO'], netTypes: [1] };
 
-const APPS: readonly Check[] = [
-  {
-    section: '4.5',
+const APPS = checksOf('4.5', {
+  'registration needs the cookie; without a session or with a bearer it is 401': {
     sentence: 'The route is POST /auth/v1/app/upsert_usr_app. It needs the cookie of a browser session.',
-    shows: 'registration needs the cookie; without a session or with a bearer it is 401',
     async run(t, world) {
       const { auth, person } = await world.agent();
       t.equal((await world.app(person, SHOP)).status, 200);
@@ -259,10 +227,8 @@ const APPS: readonly Check[] = [
       t.same((await world.post('/auth/v1/app/upsert_usr_app', auth, SHOP)).refusal, [401, 1101]);
     },
   },
-  {
-    section: '4.5',
+  'fields of a wrong type are 400, and nothing is registered': {
     sentence: 'The body is { name, url, webhookUrl, currencies: [string], netTypes: [integer] }.',
-    shows: 'fields of a wrong type are 400, and nothing is registered',
     async run(t, world) {
       const owner = await world.person();
       const wrong = [
@@ -277,10 +243,8 @@ const APPS: readonly Check[] = [
       t.same((await world.get('/auth/v1/app/list', owner.auth)).json, { result: [] });
     },
   },
-  {
-    section: '4.5',
+  'an update changes only the supplied field; null and omitted fields are kept': {
     sentence: 'For an application that exists, a field that is null or left out stays as it was.',
-    shows: 'an update changes only the supplied field; null and omitted fields are kept',
     async run(t, world) {
       const owner = await world.person();
       const webhookUrl = `${world.hook.url}/unchanged`;
@@ -293,25 +257,23 @@ const APPS: readonly Check[] = [
       t.equal((await world.get('/auth/v1/app/list', owner.auth)).listAt('result').length, 1);
     },
   },
-];
+});
 
-const REGISTRATION: readonly Check[] = [
-  {
-    section: '4.5',
-    sentence: 'Left open: the body of the answer.',
-    shows:
-      'the first answer has id and API key; a repetition with its Idempotency-Key gets the same bytes and registers nothing, other content is 422',
-    async run(t, world) {
-      const owner = await world.person();
-      const register = (body: object) =>
-        world.post('/auth/v1/app/upsert_usr_app', { ...owner.auth, 'Idempotency-Key': 'contract-1' }, body);
-      const first = expectOk('first', await register(SHOP));
-      t.match(first.at('result'), { id: /^\d+$/, apiKey: /./ });
-      t.equal((await register(SHOP)).text, first.text);
-      t.equal((await register({ ...SHOP, name: 'Other' })).status, 422);
-      t.equal((await world.get('/auth/v1/app/list', owner.auth)).listAt('result').length, 1);
+const REGISTRATION = checksOf('4.5', {
+  'the first answer has id and API key; a repetition with its Idempotency-Key gets the same bytes and registers nothing, other content is 422':
+    {
+      sentence: 'Left open: the body of the answer.',
+      async run(t, world) {
+        const owner = await world.person();
+        const register = (body: object) =>
+          world.post('/auth/v1/app/upsert_usr_app', { ...owner.auth, 'Idempotency-Key': 'contract-1' }, body);
+        const first = expectOk('first', await register(SHOP));
+        t.match(first.at('result'), { id: /^\d+$/, apiKey: /./ });
+        t.equal((await register(SHOP)).text, first.text);
+        t.equal((await register({ ...SHOP, name: 'Other' })).status, 422);
+        t.equal((await world.get('/auth/v1/app/list', owner.auth)).listAt('result').length, 1);
+      },
     },
-  },
-];
+});
 
 export const CHECKS: readonly Check[] = [...KEY, ...BROWSER, ...APPS, ...REGISTRATION];

@@ -1,5 +1,5 @@
 /** Contract, sections 4.6 and 4.7: the two file transports. */
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { type Answer, read } from '../client.ts';
 import { expectOk } from '../unshown.ts';
 import {
@@ -23,11 +23,9 @@ export async function newChat(world: World, auth: Record<string, string>): Promi
 
 const PERSONAL = ['0', '-5', undefined];
 
-const V1: readonly Check[] = [
-  {
-    section: '4.6',
+const V1 = checksOf('4.6', {
+  'each v1 route is 401, code 1101, without the cookie and with a bearer': {
     sentence: 'File transport v1 (needs the session cookie sid)',
-    shows: 'each v1 route is 401, code 1101, without the cookie and with a bearer',
     async run(t, world) {
       const { auth } = await world.agent();
       const bytes = smallFile();
@@ -39,12 +37,9 @@ const V1: readonly Check[] = [
       }
     },
   },
-  {
-    section: '4.6',
+  'a file with a message and a linked message opens an upload whose id is the CRC32; wrong types are 400': {
     sentence:
       'POST /auth/v1/file/init_upload | JSON { FileName: string, FileSize: integer, CRC32: integer, ChatId: string (int64), Message?: string, LinkedMessageId?: string (int64) } | { result: <integer uploadId> }. It is the CRC-32 that was declared.',
-    shows:
-      'a file with a message and a linked message opens an upload whose id is the CRC32; wrong types are 400',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = await newChat(world, auth);
@@ -65,10 +60,8 @@ const V1: readonly Check[] = [
       );
     },
   },
-  {
-    section: '4.6',
+  'a message that is not in the chat is 404, code 1004, in both transports': {
     sentence: 'LinkedMessageId?: string (int64)',
-    shows: 'a message that is not in the chat is 404, code 1004, in both transports',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const [chatId, other] = [await newChat(world, auth), await newChat(world, auth)];
@@ -82,11 +75,9 @@ const V1: readonly Check[] = [
       }
     },
   },
-  {
-    section: '4.6',
+  'chunks are numbered from 0; a form is 415, a missing query field is 4xx': {
     sentence:
       'POST /auth/v1/file/upload_part | Query uploadId, chunkNumber (from zero), chunkCrc32. The body is application/octet-stream, raw and not multipart.',
-    shows: 'chunks are numbered from 0; a form is 415, a missing query field is 4xx',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
@@ -101,11 +92,9 @@ const V1: readonly Check[] = [
       t.equal((await uploadPart(world, auth, bytes, 0)).status, 200);
     },
   },
-  {
-    section: '4.6',
+  'two nulls are returned until the last missing chunk, in any order; then a file id and its code': {
     sentence:
       '{ result: { chunkNumber, fileId, fileCode } }. Before the last missing chunk, fileId and fileCode are null.',
-    shows: 'two nulls are returned until the last missing chunk, in any order; then a file id and its code',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile(2 * CHUNK_BYTES + 1);
@@ -121,10 +110,8 @@ const V1: readonly Check[] = [
       t.type(last.at('result.fileId'), 'string');
     },
   },
-  {
-    section: '4.6',
+  'a cancellation returns an empty success; an invalid id is 1305': {
     sentence: 'POST /auth/v1/file/cancel_upload | Query uploadId | Success without content.',
-    shows: 'a cancellation returns an empty success; an invalid id is 1305',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
@@ -134,11 +121,9 @@ const V1: readonly Check[] = [
       t.equal((await cancelUpload(world, auth, crcOf(bytes))).at('error.code'), 1305);
     },
   },
-  {
-    section: '4.6',
+  'the whole file and each chunk have the three headers; a chunk past the end is refused': {
     sentence:
       'GET /auth/v1/file/{fileId} | Query part_number, optional (chunks of 256 KB, from zero) | The bytes. A chunk has the headers X-Chunk-CRC32, X-File-Part, Cache-Control.',
-    shows: 'the whole file and each chunk have the three headers; a chunk past the end is refused',
     async run(t, world) {
       const person = await world.person();
       const { fileId, bytes } = await uploadV1(world, person, smallFile(CHUNK_BYTES + 5));
@@ -153,10 +138,8 @@ const V1: readonly Check[] = [
       t.equal((await part(2)).status, 400);
     },
   },
-  {
-    section: '4.6',
+  'HEAD returns the headers of GET and no body': {
     sentence: 'HEAD /auth/v1/file/{fileId} | | The headers alone.',
-    shows: 'HEAD returns the headers of GET and no body',
     async run(t, world) {
       const person = await world.person();
       const { fileId, bytes } = await uploadV1(world, person, smallFile());
@@ -164,13 +147,11 @@ const V1: readonly Check[] = [
       t.same([head.status, head.text, head.header('content-length')], [200, '', String(bytes.length)]);
     },
   },
-];
+});
 
-const V1_RULES: readonly Check[] = [
-  {
-    section: '4.6',
+const V1_RULES = checksOf('4.6', {
+  'a first chunk that is one byte shorter or longer is refused': {
     sentence: 'Every chunk has 256 KB; the last one may be shorter.',
-    shows: 'a first chunk that is one byte shorter or longer is refused',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile(CHUNK_BYTES + 10);
@@ -182,10 +163,8 @@ const V1_RULES: readonly Check[] = [
         );
     },
   },
-  {
-    section: '4.6',
+  'a member uploads to the chat, another user is refused': {
     sentence: 'A ChatId above 0 names a conversation, of which the caller must be a member.',
-    shows: 'a member uploads to the chat, another user is refused',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = await newChat(world, auth);
@@ -195,11 +174,9 @@ const V1_RULES: readonly Check[] = [
       t.equal((await initUpload(world, other.auth, smallFile(), { ChatId: chatId })).status, 403);
     },
   },
-  {
-    section: '4.6',
+  'with ChatId 0, -5 or none, the stored file is readable by its owner only': {
     sentence:
       "A ChatId of 0 or below, or none, is a file without conversation (an avatar, the logo of an application). It goes to the chat for the user's personal storage, which is created when needed.",
-    shows: 'with ChatId 0, -5 or none, the stored file is readable by its owner only',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
       for (const ChatId of PERSONAL) {
@@ -209,11 +186,9 @@ const V1_RULES: readonly Check[] = [
       }
     },
   },
-  {
-    section: '4.6',
+  'the CRC32 of the file in both modes; whole-file, part-0/2 and part-1/2': {
     sentence:
       'X-Chunk-CRC32 is the CRC-32 of the whole file, from the metadata of the chat. The values of X-File-Part are whole-file and part-N/total.',
-    shows: 'the CRC32 of the file in both modes; whole-file, part-0/2 and part-1/2',
     async run(t, world) {
       const person = await world.person();
       const { fileId, bytes } = await uploadV1(world, person, smallFile(CHUNK_BYTES + 5));
@@ -225,10 +200,8 @@ const V1_RULES: readonly Check[] = [
         t.same(of(await world.get(`${path}?part_number=${at}`, person.auth)), [crc, `part-${at}/2`]);
     },
   },
-  {
-    section: '4.6',
+  'without a session it is 401; a user who joins the chat reads the file, other users do not': {
     sentence: "A download needs a session in every case, and access by the chat's metadata of the file.",
-    shows: 'without a session it is 401; a user who joins the chat reads the file, other users do not',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const other = await world.person();
@@ -244,10 +217,8 @@ const V1_RULES: readonly Check[] = [
       t.ok(given.bytes.equals(bytes));
     },
   },
-  {
-    section: '4.6',
+  'the file can be read right after the answer to its last chunk': {
     sentence: 'There is no call to complete an upload. The upload is complete with its last chunk.',
-    shows: 'the file can be read right after the answer to its last chunk',
     async run(t, world) {
       const person = await world.person();
       const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile(10));
@@ -255,14 +226,12 @@ const V1_RULES: readonly Check[] = [
       t.ok((await world.get(`/auth/v2/file/${fileCode}`)).bytes.equals(bytes));
     },
   },
-];
+});
 
-const V2: readonly Check[] = [
-  {
-    section: '4.7',
+const V2 = checksOf('4.7', {
+  'one text of id, colon and code is returned; no session is 401, an invalid name 1309': {
     sentence:
       'POST /auth/v2/file/create_draft | Query fileName, fileSize, chatId, message, linkedMessageId, crc32 (optional string, kept with the pending message) | { result: "<fileId>:<fileCode>" }',
-    shows: 'one text of id, colon and code is returned; no session is 401, an invalid name 1309',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = await newChat(world, auth);
@@ -281,11 +250,9 @@ const V2: readonly Check[] = [
       );
     },
   },
-  {
-    section: '4.7',
+  'a whole body and a body with Range are 200 without a body; a draft of another user is 1305': {
     sentence:
       'POST /auth/v2/file/stream_upload/{fileId} | The raw body, application/octet-stream; Range is optional | 200 without a body',
-    shows: 'a whole body and a body with Range are 200 without a body; a draft of another user is 1305',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
       const bytes = smallFile();
@@ -301,11 +268,9 @@ const V2: readonly Check[] = [
       t.ok((await world.get(`/auth/v2/file/${ranged.fileCode}`)).bytes.equals(bytes));
     },
   },
-  {
-    section: '4.7',
+  'a range is 206, a matching ETag 304, another ETag 412; HEAD returns headers only': {
     sentence:
       'GET or HEAD /auth/v2/file/{id_or_code} | Range, If-None-Match, If-Match, all optional | The bytes; 206 Partial Content, Accept-Ranges: bytes and ETag are supported',
-    shows: 'a range is 206, a matching ETag 304, another ETag 412; HEAD returns headers only',
     async run(t, world) {
       const { fileCode, bytes } = await uploadV2(world, await world.person(), smallFile());
       const path = `/auth/v2/file/${fileCode}`;
@@ -324,13 +289,11 @@ const V2: readonly Check[] = [
       t.same([head.status, head.text, head.header('etag')], [200, '', tag]);
     },
   },
-];
+});
 
-const V2_RULES: readonly Check[] = [
-  {
-    section: '4.7',
+const V2_RULES = checksOf('4.7', {
+  'with chatId 0, -5 or none, the stored file is readable by its owner only': {
     sentence: 'With a chatId of 0 or below, create_draft uses personal storage as v1 does.',
-    shows: 'with chatId 0, -5 or none, the stored file is readable by its owner only',
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
       for (const chatId of PERSONAL) {
@@ -347,12 +310,9 @@ const V2_RULES: readonly Check[] = [
       }
     },
   },
-  {
-    section: '4.7',
+  'with a session code and id are accepted, without one only the code; with the setting at 1 also the id': {
     sentence:
       'id_or_code is a file code, which always works, or the id of a file as a number. An id always works for users who are authenticated; for anonymous users it works if FileDownloadByIdEnabled is true.',
-    shows:
-      'with a session code and id are accepted, without one only the code; with the setting at 1 also the id',
     async run(t, world) {
       const person = await world.person();
       const { fileId, fileCode, bytes } = await uploadV2(world, person, smallFile());
@@ -366,11 +326,9 @@ const V2_RULES: readonly Check[] = [
       await world.setting('FileDownloadByIdEnabled', 0);
     },
   },
-  {
-    section: '4.7',
+  'with the setting a code is 401 without a session, and still valid with one': {
     sentence:
       'A download by code needs no session by default. With FileDownloadAuthRequired each v2 download needs one.',
-    shows: 'with the setting a code is 401 without a session, and still valid with one',
     async run(t, world) {
       const person = await world.person();
       const { fileCode } = await uploadV2(world, person, smallFile());
@@ -382,10 +340,8 @@ const V2_RULES: readonly Check[] = [
       await world.setting('FileDownloadAuthRequired', 0);
     },
   },
-  {
-    section: '4.7',
+  'an expired bearer is ignored by a download by code; a download by id is 401': {
     sentence: 'A download by code needs no session by default.',
-    shows: 'an expired bearer is ignored by a download by code; a download by id is 401',
     async run(t, world) {
       const person = await world.mcpPerson();
       const { auth } = await world.agent('McpVerified', person);
@@ -397,10 +353,8 @@ const V2_RULES: readonly Check[] = [
       t.equal((await world.get(`/auth/v2/file/${fileId}`, auth)).status, 401);
     },
   },
-  {
-    section: '4.7',
+  'a member reads by id, another user gets 404': {
     sentence: 'For an id, the chat module checks whether the authenticated user may read the file.',
-    shows: 'a member reads by id, another user gets 404',
     async run(t, world) {
       const { auth, person } = await world.agent();
       const chatId = await newChat(world, auth);
@@ -410,10 +364,8 @@ const V2_RULES: readonly Check[] = [
       t.equal((await world.get(`/auth/v2/file/${fileId}`, other.auth)).status, 404);
     },
   },
-  {
-    section: '4.7',
+  'with a cap of 2,000 bytes a body of 2,001 is 413, one of 2,000 is accepted': {
     sentence: 'A streamed body larger than FileMaxSizeBytes is answered with 413.',
-    shows: 'with a cap of 2,000 bytes a body of 2,001 is 413, one of 2,000 is accepted',
     async run(t, world) {
       const { auth } = await world.person();
       await world.setting('FileMaxSizeBytes', 2_000);
@@ -427,6 +379,6 @@ const V2_RULES: readonly Check[] = [
       await world.setting('FileMaxSizeBytes', 20_971_520);
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...V1, ...V1_RULES, ...V2, ...V2_RULES];

@@ -1,6 +1,6 @@
 /** Contract, sections 4.1 and 4.2: the MCP endpoint and its login. */
 import { randomUUID } from 'node:crypto';
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { type Headers, read } from '../client.ts';
 import { newKey } from '../unshown.ts';
 import { verifiedHeaders, type World } from '../world.ts';
@@ -15,12 +15,10 @@ export async function inviteCode(world: World): Promise<string> {
   return String(read(await world.toolJson(auth, 'chat_invites'), 'result.invites.0.code'));
 }
 
-const ENDPOINT: readonly Check[] = [
-  {
-    section: '4.1',
+const ENDPOINT = checksOf('4.1', {
+  'the answer has jsonrpc 2.0 and the id of the request; another content type is 415': {
     sentence:
       'The route is POST /mcp. The content type is application/json. A body is one JSON-RPC 2.0 request, { jsonrpc: "2.0", id, method, params }.',
-    shows: 'the answer has jsonrpc 2.0 and the id of the request; another content type is 415',
     async run(t, world) {
       for (const id of [7, 'seven']) {
         const answer = await world.post('/mcp', {}, { jsonrpc: '2.0', id, method: 'tools/list' });
@@ -35,10 +33,8 @@ const ENDPOINT: readonly Check[] = [
       t.equal(text.status, 415);
     },
   },
-  {
-    section: '4.1',
+  'a valid bearer can call its tools; an invalid one is -32001': {
     sentence: 'Authorization: Bearer <sessionId>.',
-    shows: 'a valid bearer can call its tools; an invalid one is -32001',
     async run(t, world) {
       const { auth } = await world.agent();
       t.type((await world.tool(auth, 'wallet_get_balance')).at('result.content'), Array);
@@ -46,11 +42,9 @@ const ENDPOINT: readonly Check[] = [
       t.equal((await world.tool(wrong, 'wallet_get_balance')).at('error.code'), -32001);
     },
   },
-  {
-    section: '4.1',
+  'a code is accepted in each of the four positions': {
     sentence:
       'A capability code (section 5): code in the query, X-MCP-Code, params.arguments.code or params.code.',
-    shows: 'a code is accepted in each of the four positions',
     async run(t, world) {
       const code = await paymentCode(world);
       const name = 'payment_order_info';
@@ -67,11 +61,9 @@ const ENDPOINT: readonly Check[] = [
       }
     },
   },
-  {
-    section: '4.1',
+  'a device id is accepted in each of the three positions; a missing or malformed one is -32602': {
     sentence:
       'For codes of the chat family a device id, a UUID: X-Device-Guid, device_guid in the query, or params.arguments.device_guid.',
-    shows: 'a device id is accepted in each of the three positions; a missing or malformed one is -32602',
     async run(t, world) {
       const code = await inviteCode(world);
       const guid = randomUUID();
@@ -89,11 +81,9 @@ const ENDPOINT: readonly Check[] = [
       t.equal((await send('/mcp', { 'X-Device-Guid': 'phone' }, {})).at('error.code'), -32602);
     },
   },
-  {
-    section: '4.1',
+  'initialize without a session returns the fields and Mcp-Session-Id': {
     sentence:
       'initialize | protocolVersion (string), capabilities (object), clientInfo {name, version} | { protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name, version } }. The answer has the header Mcp-Session-Id. Authentication is not required.',
-    shows: 'initialize without a session returns the fields and Mcp-Session-Id',
     async run(t, world) {
       const answer = await world.rpc({}, 'initialize', HELLO);
       t.match(answer.at('result'), {
@@ -104,39 +94,33 @@ const ENDPOINT: readonly Check[] = [
       t.match(answer.header('mcp-session-id'), /./);
     },
   },
-  {
-    section: '4.1',
+  'notifications/initialized is 200 without a body': {
     sentence: 'notifications/initialized | none | 200 without a body.',
-    shows: 'notifications/initialized is 200 without a body',
     async run(t, world) {
       const answer = await world.post('/mcp', {}, { jsonrpc: '2.0', method: 'notifications/initialized' });
       t.same([answer.status, answer.text], [200, '']);
     },
   },
-  {
-    section: '4.1',
-    sentence:
-      'tools/list | none | { tools: [ <tool> ] }. Without authentication it is the whole advertised catalog. With authentication it is what the session may call.',
-    shows:
-      'without a session every tool is listed; with a session listed tools are callable and the others are -32001',
-    async run(t, world) {
-      const all = await world.toolNames({});
-      const { auth } = await world.agent('McpBasic');
-      const own = await world.toolNames(auth);
-      t.ok(own.length > 0 && own.length < all.length);
-      const refused: string[] = [];
-      for (const name of all) {
-        const answer = await world.tool(auth, name, { unknownArgumentOfTheTest: 1 });
-        if (answer.at('error.code') === -32001) refused.push(name);
-      }
-      t.same(refused.sort(), all.filter((name) => !own.includes(name)).sort());
+  'without a session every tool is listed; with a session listed tools are callable and the others are -32001':
+    {
+      sentence:
+        'tools/list | none | { tools: [ <tool> ] }. Without authentication it is the whole advertised catalog. With authentication it is what the session may call.',
+      async run(t, world) {
+        const all = await world.toolNames({});
+        const { auth } = await world.agent('McpBasic');
+        const own = await world.toolNames(auth);
+        t.ok(own.length > 0 && own.length < all.length);
+        const refused: string[] = [];
+        for (const name of all) {
+          const answer = await world.tool(auth, name, { unknownArgumentOfTheTest: 1 });
+          if (answer.at('error.code') === -32001) refused.push(name);
+        }
+        t.same(refused.sort(), all.filter((name) => !own.includes(name)).sort());
+      },
     },
-  },
-  {
-    section: '4.1',
+  'a missing name is -32602; omitted or null arguments are empty, another type is refused': {
     sentence:
       'tools/call | name (string, required), arguments (object) | { content: [ { type: "text", text: <string> } ], isError?: true }. text holds the JSON of the backend, unchanged, as a string.',
-    shows: 'a missing name is -32602; omitted or null arguments are empty, another type is refused',
     async run(t, world) {
       const { auth } = await world.agent();
       const call = (params: object) => world.rpc(auth, 'tools/call', params);
@@ -155,11 +139,9 @@ const ENDPOINT: readonly Check[] = [
       }
     },
   },
-  {
-    section: '4.1',
+  'the text of a tool is the body of the REST call, byte for byte': {
     sentence:
       '{ content: [ { type: "text", text: <string> } ], isError?: true }. text holds the JSON of the backend, unchanged, as a string.',
-    shows: 'the text of a tool is the body of the REST call, byte for byte',
     async run(t, world) {
       const { auth } = await world.agent();
       const tool = await world.tool(auth, 'wallet_get_balance', { currency: 'DEMO' });
@@ -169,10 +151,8 @@ const ENDPOINT: readonly Check[] = [
       t.equal(tool.textAt('result.content.0.text'), rest.text);
     },
   },
-  {
-    section: '4.1',
+  'an error of the module is a result with isError and its envelope as text': {
     sentence: 'An error envelope of the backend sets isError, and the answer remains a JSON-RPC result.',
-    shows: 'an error of the module is a result with isError and its envelope as text',
     async run(t, world) {
       const { auth } = await world.agent();
       const answer = await world.tool(auth, 'wallet_get_balance', { currency: 'NONE' });
@@ -181,10 +161,8 @@ const ENDPOINT: readonly Check[] = [
       t.match(JSON.parse(answer.textAt('result.content.0.text')), { error: { message: /./ } });
     },
   },
-  {
-    section: '4.1',
+  'every listed resource can be read, and a code lists different ones than a session': {
     sentence: 'resources/list | none | The resources that the caller may see.',
-    shows: 'every listed resource can be read, and a code lists different ones than a session',
     async run(t, world) {
       const { auth } = await world.agent();
       const uris = await world.resourceUris(auth);
@@ -194,10 +172,8 @@ const ENDPOINT: readonly Check[] = [
       t.strictNotSame(await world.resourceUris({ 'X-MCP-Code': await paymentCode(world) }), uris);
     },
   },
-  {
-    section: '4.1',
+  'without a session exactly the public resources are listed and readable': {
     sentence: 'resources/list | none | The resources that the caller may see.',
-    shows: 'without a session exactly the public resources are listed and readable',
     async run(t, world) {
       const [open, all] = [
         await world.resourceUris({}),
@@ -209,11 +185,9 @@ const ENDPOINT: readonly Check[] = [
       for (const uri of all) if (!open.includes(uri)) t.notOk(await readable(uri), uri);
     },
   },
-  {
-    section: '4.1',
+  'a resource has text and mimeType; with a failing backend isError is true': {
     sentence:
       'resources/read | uri (string) | { contents: [ { text, mimeType } ] }. An error of the backend sets isError: true.',
-    shows: 'a resource has text and mimeType; with a failing backend isError is true',
     async run(t, world) {
       const { auth } = await world.agent();
       const uri = 'contract://core/plain';
@@ -227,24 +201,20 @@ const ENDPOINT: readonly Check[] = [
       t.match(bad.textAt('result.contents.0.text'), /9001/);
     },
   },
-  {
-    section: '4.1',
+  'an unknown method is in the error field, without a result': {
     sentence: 'A failure of JSON-RPC is in the field error; section 7 lists the codes.',
-    shows: 'an unknown method is in the error field, without a result',
     async run(t, world) {
       const answer = await world.rpc({}, 'nothing/here');
       t.equal(answer.at('error.code'), -32601);
       t.equal(answer.at('result'), undefined);
     },
   },
-];
+});
 
-const LOGIN: readonly Check[] = [
-  {
-    section: '4.2',
+const LOGIN = checksOf('4.2', {
+  'a login needs headers only and returns the four fields': {
     sentence:
       'The route is POST /auth/v1/mcp_login. It has no body. Everything is in headers. A login returns { result: { sessionId, loginType, expiresUtc, appId } }.',
-    shows: 'a login needs headers only and returns the four fields',
     async run(t, world) {
       const { login } = await world.agent();
       t.match(login.at('result'), {
@@ -256,11 +226,9 @@ const LOGIN: readonly Check[] = [
       t.equal((await world.get('/auth/v1/mcp_login')).status, 405);
     },
   },
-  {
-    section: '4.2',
+  'the headers determine the login type; an incomplete set is 400': {
     sentence:
       'McpBasic | X-PublicKey … McpVerified | X-PublicKey, X-Timestamp, X-Signature … McpApp | X-PublicKey, X-App-Id',
-    shows: 'the headers determine the login type; an incomplete set is 400',
     async run(t, world) {
       const person = await world.mcpPerson();
       const all = verifiedHeaders(person.key);
@@ -277,30 +245,24 @@ const LOGIN: readonly Check[] = [
         t.equal((await world.mcpLogin(headers)).status, 400, Object.keys(headers).join());
     },
   },
-  {
-    section: '4.2',
+  '31 or 33 bytes, or text that is not base64url, are 400': {
     sentence: 'X-PublicKey | Ed25519 public key, 32 bytes in base64url',
-    shows: '31 or 33 bytes, or text that is not base64url, are 400',
     async run(t, world) {
       for (const wrong of [Buffer.alloc(31, 1), Buffer.alloc(33, 1)])
         t.equal((await world.mcpLogin({ 'X-PublicKey': wrong.toString('base64url') })).status, 400);
       t.equal((await world.mcpLogin({ 'X-PublicKey': '!'.repeat(43) })).status, 400);
     },
   },
-  {
-    section: '4.2',
+  'a fraction, a word and an ISO date are 400': {
     sentence: 'X-Timestamp | Unix time in seconds, a decimal integer',
-    shows: 'a fraction, a word and an ISO date are 400',
     async run(t, world) {
       const headers = verifiedHeaders((await world.mcpPerson()).key);
       for (const time of [`${headers['X-Timestamp']}.5`, 'now', new Date().toISOString()])
         t.equal((await world.mcpLogin({ ...headers, 'X-Timestamp': time })).status, 400, time);
     },
   },
-  {
-    section: '4.2',
+  '63 and 65 bytes are 400': {
     sentence: 'X-Signature | Ed25519 signature, 64 bytes in base64url',
-    shows: '63 and 65 bytes are 400',
     async run(t, world) {
       const headers = verifiedHeaders(newKey());
       for (const length of [63, 65]) {
@@ -309,10 +271,8 @@ const LOGIN: readonly Check[] = [
       }
     },
   },
-  {
-    section: '4.2',
+  'a value that is not a number is 400; an unknown application id is 401 Access denied': {
     sentence: 'X-App-Id | Id (a tick) of an application that is registered',
-    shows: 'a value that is not a number is 400; an unknown application id is 401 Access denied',
     async run(t, world) {
       const { publicKey } = (await world.mcpPerson()).key;
       const login = (id: string) => world.mcpLogin({ 'X-PublicKey': publicKey, 'X-App-Id': id });
@@ -322,6 +282,6 @@ const LOGIN: readonly Check[] = [
       t.equal((await login('1882695855062390768')).at('error.message'), 'Access denied');
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...ENDPOINT, ...LOGIN];

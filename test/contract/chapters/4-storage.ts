@@ -5,16 +5,14 @@ import { join } from 'node:path';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { runToEnd } from '../../../kit/launch.ts';
 import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
-import type { Check } from '../check.ts';
+import { checksOf } from '../check.ts';
 import { smallFile, uploadV1 } from '../uploads.ts';
 import { World } from '../world.ts';
 
-export const CHECKS: readonly Check[] = [
-  {
-    section: '4.8',
+export const CHECKS = checksOf('4.8', {
+  'the bytes are in the file {owner}/{fileId} of the folder, and no server received any': {
     sentence:
       'LocalFileStoragePath: a folder, where bytes are at {LocalFileStoragePath}/{owner}/{fileId}. … LocalFileStoragePath wins over HTTP file servers.',
-    shows: 'the bytes are in the file {owner}/{fileId} of the folder, and no server received any',
     apart: true,
     async run(t) {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-contract-'));
@@ -33,10 +31,8 @@ export const CHECKS: readonly Check[] = [
       t.same(server.requests, []);
     },
   },
-  {
-    section: '4.8',
+  'a start with a path that cannot be a directory ends with an error that names the setting': {
     sentence: 'It must be possible to write there.',
-    shows: 'a start with a path that cannot be a directory ends with an error that names the setting',
     apart: true,
     async run(t) {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-contract-'));
@@ -49,12 +45,9 @@ export const CHECKS: readonly Check[] = [
       t.notOk(existsSync(path));
     },
   },
-  {
-    section: '4.8',
+  'a file is stored on the server whose threshold is below its id, not on one whose threshold is above': {
     sentence:
       'FileServers: an object from thresholds (numbers as keys) to { Host }. A new file id uses the first server whose threshold is below the id.',
-    shows:
-      'a file is stored on the server whose threshold is below its id, not on one whose threshold is above',
     apart: true,
     async run(t) {
       const [low, high] = [await MemoryStorageServer.start(t), await MemoryStorageServer.start(t)];
@@ -67,4 +60,4 @@ export const CHECKS: readonly Check[] = [
       t.ok((await world.get(`/auth/v2/file/${fileCode}`)).bytes.equals(bytes));
     },
   },
-];
+});

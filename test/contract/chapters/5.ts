@@ -1,6 +1,6 @@
 /** Contract, section 5: authentication. */
 import { makePasskey } from '../../../kit/authenticator.ts';
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { type Headers, read } from '../client.ts';
 import {
   deliveredCode,
@@ -27,11 +27,9 @@ async function refused(world: World, headers: Headers): Promise<unknown[]> {
   return [answer.status, answer.at('error.message')];
 }
 
-const LEVELS: readonly Check[] = [
-  {
-    section: '5.1',
+const LEVELS = checksOf('5.1', {
+  'the public key alone logs in; the session lists read tools only, and a transfer is -32001': {
     sentence: 'McpBasic | Reads a short list of tools. Possession of the key is not proven.',
-    shows: 'the public key alone logs in; the session lists read tools only, and a transfer is -32001',
     async run(t, world) {
       const { auth } = await world.agent('McpBasic');
       const names = await world.toolNames(auth);
@@ -43,10 +41,8 @@ const LEVELS: readonly Check[] = [
       t.equal((await world.tool(auth, 'wallet_internal_transfer')).at('error.code'), -32001);
     },
   },
-  {
-    section: '5.1',
+  'a signed session moves money; a signature of another key is 401 Invalid signature': {
     sentence: 'McpVerified | All that the account may do. An Ed25519 signature proves the key.',
-    shows: 'a signed session moves money; a signature of another key is 401 Invalid signature',
     async run(t, world) {
       const [{ auth }, receiver] = [
         await world.agent(),
@@ -60,10 +56,8 @@ const LEVELS: readonly Check[] = [
       t.same(await refused(world, headers), [401, 'Invalid signature']);
     },
   },
-  {
-    section: '5.1',
+  'the session names its application and reaches the tools that are open to applications': {
     sentence: 'McpApp | Acts through one registered application, within its scope.',
-    shows: 'the session names its application and reaches the tools that are open to applications',
     async run(t, world) {
       const { auth, login, appId } = await world.appAgent();
       t.match(login.at('result'), { loginType: 'McpApp', appId });
@@ -73,11 +67,9 @@ const LEVELS: readonly Check[] = [
       t.equal(world.core.last.headers['x-mcp-app-id'], appId);
     },
   },
-  {
-    section: '5.1',
+  'little-endian bytes log in; decimal text, big-endian bytes and another second are 401': {
     sentence:
       'the message is the Unix time of X-Timestamp as an int64 in 8 bytes, little-endian; its decimal text is not signed. The Ed25519 signature is sent in base64url without padding.',
-    shows: 'little-endian bytes log in; decimal text, big-endian bytes and another second are 401',
     async run(t, world) {
       const { key } = await world.mcpPerson();
       const seconds = NOW();
@@ -94,23 +86,19 @@ const LEVELS: readonly Check[] = [
       t.same(await refused(world, moved), [401, 'Invalid signature']);
     },
   },
-];
+});
 
-const RULES: readonly Check[] = [
-  {
-    section: '5.1',
+const RULES = checksOf('5.1', {
+  'each of the four headers is 400 Invalid input format if malformed': {
     sentence: 'A key, signature, timestamp or application id that cannot be read is answered with 400.',
-    shows: 'each of the four headers is 400 Invalid input format if malformed',
     async run(t, world) {
       const good = verifiedHeaders((await world.mcpPerson()).key);
       for (const name of ['X-PublicKey', 'X-Signature', 'X-Timestamp', 'X-App-Id'])
         t.same(await refused(world, { ...good, [name]: 'x?' }), [400, 'Invalid input format'], name);
     },
   },
-  {
-    section: '5.1',
+  'a clock 4 minutes early or late logs in, 6 minutes is 401 Challenge expired': {
     sentence: "The timestamp differs from the server's UTC time by 5 minutes at most.",
-    shows: 'a clock 4 minutes early or late logs in, 6 minutes is 401 Challenge expired',
     async run(t, world) {
       const { key } = await world.mcpPerson();
       for (const off of [-240, 240])
@@ -119,19 +107,15 @@ const RULES: readonly Check[] = [
         t.same(await refused(world, verifiedHeaders(key, NOW() + off)), [401, 'Challenge expired']);
     },
   },
-  {
-    section: '5.1',
+  'an unknown key is 401 Session not found': {
     sentence: 'An account has the public key among its user keys.',
-    shows: 'an unknown key is 401 Session not found',
     async run(t, world) {
       t.same(await refused(world, verifiedHeaders(newKey())), [401, 'Session not found']);
       t.same(await refused(world, { 'X-PublicKey': newKey().publicKey }), [401, 'Session not found']);
     },
   },
-  {
-    section: '5.1',
+  'a key without mcpAccess is 401 Access denied; after it is set the login succeeds': {
     sentence: 'The flag McpAccess of the key is set.',
-    shows: 'a key without mcpAccess is 401 Access denied; after it is set the login succeeds',
     async run(t, world) {
       const person = await world.person();
       t.same(await refused(world, verifiedHeaders(person.key)), [401, 'Access denied']);
@@ -139,10 +123,8 @@ const RULES: readonly Check[] = [
       t.equal((await world.mcpLogin(verifiedHeaders(person.key))).status, 200);
     },
   },
-  {
-    section: '5.1',
+  'after an admin blocks the user, the login is 401 Access denied and the session is closed': {
     sentence: 'The account of the key is not blocked.',
-    shows: 'after an admin blocks the user, the login is 401 Access denied and the session is closed',
     async run(t, world) {
       const { person, auth } = await world.agent('McpVerified', await world.mcpPerson());
       const { auth: admin } = await world.admin();
@@ -152,35 +134,31 @@ const RULES: readonly Check[] = [
       t.equal((await world.tool(auth, 'wallet_get_balance')).at('error.code'), -32001);
     },
   },
-  {
-    section: '5.1',
-    sentence:
-      'For McpApp the application has McpEnabled and is approved. Its owner has the key, or the key is the one that is configured for the application.',
-    shows:
-      'an application that is not approved or not enabled, and a foreign key, are 401 Access denied; the explicit key logs in',
-    async run(t, world) {
-      const [owner, other] = [await world.mcpPerson(), await world.mcpPerson()];
-      const app = await world.app(owner, { name: 'Rules', url: 'https://rules.example' });
-      const appId = app.textAt('result.id');
-      const login = ({ key }: Person) => ({ 'X-PublicKey': key.publicKey, 'X-App-Id': appId });
-      const denied = [401, 'Access denied'];
-      t.same(await refused(world, login(owner)), denied, 'new');
-      await world.approve(appId, { approved: true, mcpEnabled: false });
-      t.same(await refused(world, login(owner)), denied, 'not enabled');
-      await world.approve(appId, { approved: false, mcpEnabled: true });
-      t.same(await refused(world, login(owner)), denied, 'not approved');
-      await world.approve(appId);
-      t.equal((await world.mcpLogin(login(owner))).status, 200, 'owner');
-      t.same(await refused(world, login(other)), denied, 'a foreign key');
-      await world.approve(appId, { mcpPublicKey: other.key.publicKey });
-      t.equal((await world.mcpLogin(login(other))).status, 200, 'the explicit key');
+  'an application that is not approved or not enabled, and a foreign key, are 401 Access denied; the explicit key logs in':
+    {
+      sentence:
+        'For McpApp the application has McpEnabled and is approved. Its owner has the key, or the key is the one that is configured for the application.',
+      async run(t, world) {
+        const [owner, other] = [await world.mcpPerson(), await world.mcpPerson()];
+        const app = await world.app(owner, { name: 'Rules', url: 'https://rules.example' });
+        const appId = app.textAt('result.id');
+        const login = ({ key }: Person) => ({ 'X-PublicKey': key.publicKey, 'X-App-Id': appId });
+        const denied = [401, 'Access denied'];
+        t.same(await refused(world, login(owner)), denied, 'new');
+        await world.approve(appId, { approved: true, mcpEnabled: false });
+        t.same(await refused(world, login(owner)), denied, 'not enabled');
+        await world.approve(appId, { approved: false, mcpEnabled: true });
+        t.same(await refused(world, login(owner)), denied, 'not approved');
+        await world.approve(appId);
+        t.equal((await world.mcpLogin(login(owner))).status, 200, 'owner');
+        t.same(await refused(world, login(other)), denied, 'a foreign key');
+        await world.approve(appId, { mcpPublicKey: other.key.publicKey });
+        t.equal((await world.mcpLogin(login(other))).status, 200, 'the explicit key');
+      },
     },
-  },
-  {
-    section: '5.1',
+  'the four steps return a balance': {
     sentence:
       'To enroll an agent: register its public key for a user (register_key or the admin panel), set mcpAccess with update_key, then mcp_login, then /mcp with the session id as bearer. … To use a session: /mcp takes Authorization: Bearer <sessionId>.',
-    shows: 'the four steps return a balance',
     async run(t, world) {
       const person = await world.person();
       expectOk('update_key', await world.updateKey(person, { mcpAccess: true }));
@@ -189,10 +167,8 @@ const RULES: readonly Check[] = [
       t.equal(read(balance, 'result.balances.0.currency'), 'DEMO');
     },
   },
-  {
-    section: '5.1',
+  'a key that an admin adds logs in to MCP once mcpAccess is set': {
     sentence: 'register its public key for a user (register_key or the admin panel),',
-    shows: 'a key that an admin adds logs in to MCP once mcpAccess is set',
     async run(t, world) {
       const [person, { auth }, key] = [await world.person(), await world.admin(), newKey()];
       const keys = '/ProxyAdmin/api/user_keys';
@@ -204,10 +180,8 @@ const RULES: readonly Check[] = [
       t.equal((await world.mcpLogin(verifiedHeaders(key))).status, 200);
     },
   },
-  {
-    section: '5.1',
+  'a login with the bearer of its key ends that session; one without ends no session': {
     sentence: 'A new login, or the tool close_sessions, replaces or ends sessions.',
-    shows: 'a login with the bearer of its key ends that session; one without ends no session',
     async run(t, world) {
       const person = await world.mcpPerson();
       const [one, two] = [await world.agent('McpVerified', person), await world.agent('McpVerified', person)];
@@ -224,10 +198,8 @@ const RULES: readonly Check[] = [
       );
     },
   },
-  {
-    section: '5.1',
+  'the close_sessions tool ends the other session at once': {
     sentence: 'A new login, or the tool close_sessions, replaces or ends sessions.',
-    shows: 'the close_sessions tool ends the other session at once',
     async run(t, world) {
       const person = await world.mcpPerson();
       const [one, two] = [await world.agent('McpVerified', person), await world.agent('McpVerified', person)];
@@ -236,14 +208,12 @@ const RULES: readonly Check[] = [
       t.equal((await world.tool(two.auth, 'wallet_get_balance')).at('error'), undefined);
     },
   },
-];
+});
 
-const CODES: readonly Check[] = [
-  {
-    section: '5.2',
+const CODES = checksOf('5.2', {
+  'a code alone reads a payment order; a wrong code is -32602': {
     sentence:
       'Public flows that work with a code need no login. The caller sends the capability code (code in the query, X-MCP-Code, or the argument code).',
-    shows: 'a code alone reads a payment order; a wrong code is -32602',
     async run(t, world) {
       const code = await paymentCode(world);
       const answer = await world.tool({ 'X-MCP-Code': code }, 'payment_order_info');
@@ -252,10 +222,8 @@ const CODES: readonly Check[] = [
       t.equal((await world.tool({ 'X-MCP-Code': wrong }, 'payment_order_info')).at('error.code'), -32602);
     },
   },
-  {
-    section: '5.2',
+  'an invite code without a device is -32602; with a device its tools are listed': {
     sentence: 'A code of the chat family needs a device UUID besides (4.1).',
-    shows: 'an invite code without a device is -32602; with a device its tools are listed',
     async run(t, world) {
       const headers = { 'X-MCP-Code': await inviteCode(world) };
       t.equal((await world.rpc(headers, 'tools/list')).at('error.code'), -32602);
@@ -263,11 +231,9 @@ const CODES: readonly Check[] = [
       t.ok(names.includes('chat_anon_send_message'));
     },
   },
-  {
-    section: '5.2',
+  'each family lists its own tools; tools of the other family and of sessions are -32001': {
     sentence:
       'The caller sees the tools and resources whose capabilityModule is the family of the code: chat for invitations, wallet for payment orders. Tools that need a session are not visible.',
-    shows: 'each family lists its own tools; tools of the other family and of sessions are -32001',
     async run(t, world) {
       const wallet = { 'X-MCP-Code': await paymentCode(world) };
       const chat = { 'X-MCP-Code': await inviteCode(world), 'X-Device-Guid': DEVICE };
@@ -280,13 +246,11 @@ const CODES: readonly Check[] = [
         t.equal((await world.tool(headers, 'wallet_get_balance')).at('error.code'), -32001);
     },
   },
-];
+});
 
-const BROWSER: readonly Check[] = [
-  {
-    section: '5.3',
+const BROWSER = checksOf('5.3', {
+  'the cookie opens the user’s keys and v1 files; another value is 401, code 1101': {
     sentence: 'The cookie sid names a browser session. File transport v1 needs it.',
-    shows: 'the cookie opens the user’s keys and v1 files; another value is 401, code 1101',
     async run(t, world) {
       const { auth } = await world.person();
       t.match(auth['Cookie'], /^sid=./);
@@ -297,10 +261,8 @@ const BROWSER: readonly Check[] = [
       t.equal((await world.get('/auth/v1/file/1', auth)).status, 404);
     },
   },
-  {
-    section: '5.3',
+  'a signed challenge and a phone code each open a session of the account': {
     sentence: 'A browser logs in by challenge and response (login-options, then login), or by phone.',
-    shows: 'a signed challenge and a phone code each open a session of the account',
     async run(t, world) {
       const person = await world.person();
       const login = expectOk('login', await logIn(world.gateway.url, person.key));
@@ -313,11 +275,9 @@ const BROWSER: readonly Check[] = [
       t.equal((await world.get('/auth/v1/sessions', sessionOf(entered))).status, 200);
     },
   },
-  {
-    section: '5.3',
+  'an authenticator registers and logs in; another origin and another relying party are 401': {
     sentence:
       'Ed25519 software keys, and FIDO2 hardware keys, whose attestations and assertions the server verifies with the configuration of 2.8.',
-    shows: 'an authenticator registers and logs in; another origin and another relying party are 401',
     async run(t, world) {
       const { url } = world.gateway;
       const passkey = makePasskey();
@@ -329,13 +289,11 @@ const BROWSER: readonly Check[] = [
       }
     },
   },
-];
+});
 
-const WEBHOOK: readonly Check[] = [
-  {
-    section: '5.4',
+const WEBHOOK = checksOf('5.4', {
+  'deliveries to two applications carry the keys of their registrations': {
     sentence: 'A webhook has the header X-API-Key: <APP_API_KEY>. Its receiver checks it.',
-    shows: 'deliveries to two applications carry the keys of their registrations',
     async run(t, world) {
       for (const path of ['key-one', 'key-two']) {
         const { owner, apiKey } = await hooked(world, path);
@@ -348,11 +306,8 @@ const WEBHOOK: readonly Check[] = [
       }
     },
   },
-  {
-    section: '5.4',
+  'after rotate_key deliveries carry the former key until the owner ends the rotation, then the new one': {
     sentence: 'Its receiver checks it.',
-    shows:
-      'after rotate_key deliveries carry the former key until the owner ends the rotation, then the new one',
     async run(t, world) {
       const { owner, appId, apiKey } = await hooked(world, 'rotated');
       const keyOf = async (type: string) => {
@@ -369,6 +324,6 @@ const WEBHOOK: readonly Check[] = [
       t.equal(await keyOf('RotationOver'), made);
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...LEVELS, ...RULES, ...CODES, ...BROWSER, ...WEBHOOK];

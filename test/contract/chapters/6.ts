@@ -1,6 +1,6 @@
 /** Contract, section 6: events. */
 import { setTimeout } from 'node:timers/promises';
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { type Answer, read } from '../client.ts';
 import { expectOk } from '../unshown.ts';
 import type { World } from '../world.ts';
@@ -40,11 +40,9 @@ async function appUntil(
   }
 }
 
-const CHANNELS: readonly Check[] = [
-  {
-    section: '6.1',
+const CHANNELS = checksOf('6.1', {
+  'an event of a pushing module and one of a polled module are both delivered': {
     sentence: 'Events come from backend modules. Modules push them or the gateway polls,',
-    shows: 'an event of a pushing module and one of a polled module are both delivered',
     async run(t, world) {
       const { owner } = await hooked(world, 'collected');
       await world.pushed([event(owner.userId, 1)]);
@@ -54,11 +52,9 @@ const CHANNELS: readonly Check[] = [
       t.equal((await eventOf(world, 'collected', 'SwapChanged'))['module'], 'wallet');
     },
   },
-  {
-    section: '6.1',
+  'the same event is on the stream of its user and in the webhook of the application': {
     sentence:
       'then they go to browsers over a server-sent connection in real time, and to registered applications as webhooks.',
-    shows: 'the same event is on the stream of its user and in the webhook of the application',
     async run(t, world) {
       const { owner } = await hooked(world, 'channels');
       const streamed = firstEvent(world, owner.auth['Cookie'] ?? '', 'Numbered');
@@ -68,14 +64,12 @@ const CHANNELS: readonly Check[] = [
       t.equal((await world.get('/auth/v1/events')).status, 401, 'not without a session');
     },
   },
-];
+});
 
-const DELIVERY: readonly Check[] = [
-  {
-    section: '6.2',
+const DELIVERY = checksOf('6.2', {
+  'POST, application/json, X-API-Key and the event; an application without webhookUrl gets nothing': {
     sentence:
       'An application with a webhookUrl gets a POST there, with Content-Type: application/json, the header X-API-Key, and a JSON body as in 2.6.',
-    shows: 'POST, application/json, X-API-Key and the event; an application without webhookUrl gets nothing',
     async run(t, world) {
       const { owner, apiKey } = await hooked(world, 'post');
       await world.app(owner, { name: 'Silent', url: 'https://silent.example' });
@@ -90,10 +84,8 @@ const DELIVERY: readonly Check[] = [
       t.match(JSON.parse(String(hook[0]?.body)), { module: 'core', tick: '1010', type: 'Numbered' });
     },
   },
-  {
-    section: '6.2',
+  'twenty events of one push arrive once each, in fewer than twenty deliveries': {
     sentence: 'A delivery may hold several events.',
-    shows: 'twenty events of one push arrive once each, in fewer than twenty deliveries',
     async run(t, world) {
       const { owner } = await hooked(world, 'combined');
       const numbers = Array.from({ length: 20 }, (_, at) => 20 + at);
@@ -103,10 +95,8 @@ const DELIVERY: readonly Check[] = [
       t.ok(world.hook.asked.filter(({ url }) => url === '/combined').length < 20);
     },
   },
-  {
-    section: '6.2',
+  'events pushed in reverse order arrive in order': {
     sentence: 'The order of delivery is the order of ticks.',
-    shows: 'events pushed in reverse order arrive in order',
     async run(t, world) {
       const { owner } = await hooked(world, 'ordered');
       await world.setting('EventReorderMilliseconds', 1_000);
@@ -116,39 +106,35 @@ const DELIVERY: readonly Check[] = [
       t.same(numbersAt(world, 'ordered'), [51, 52, 53, 54]);
     },
   },
-  {
-    section: '6.2',
-    sentence:
-      'What failed is delivered again in the next cycle. … a delivery updates success_count or failed_count, and last_tick keeps the last event that was delivered, so that no event is skipped.',
-    shows:
-      'after a 500 the same event comes again, before the next one; failed_count 1, success_count and last_tick follow',
-    apart: true,
-    async run(t, world) {
-      const { owner } = await hooked(world, 'retried');
-      let failures = 0;
-      world.hook.answersOf.set('/retried', () => {
-        failures += 1;
-        return failures === 1 ? { status: 500 } : {};
-      });
-      await world.pushed([event(owner.userId, 60)]);
-      const failed = await appUntil(world, owner.auth, (app) => app.at('result.0.failed_count') === 1);
-      t.match(failed.at('result.0'), { failed_count: 1, success_count: 0 });
-      await world.pushed([event(owner.userId, 61)]);
-      await took(world, 'retried', 61);
-      t.same(numbersAt(world, 'retried').slice(0, 2), [60, 60]);
-      const done = await appUntil(
-        world,
-        owner.auth,
-        (app) => String(app.at('result.0.last_tick')) === '1061',
-      );
-      t.equal(done.at('result.0.failed_count'), 1);
-      t.ok(Number(done.at('result.0.success_count')) >= 1);
+  'after a 500 the same event comes again, before the next one; failed_count 1, success_count and last_tick follow':
+    {
+      sentence:
+        'What failed is delivered again in the next cycle. … a delivery updates success_count or failed_count, and last_tick keeps the last event that was delivered, so that no event is skipped.',
+      apart: true,
+      async run(t, world) {
+        const { owner } = await hooked(world, 'retried');
+        let failures = 0;
+        world.hook.answersOf.set('/retried', () => {
+          failures += 1;
+          return failures === 1 ? { status: 500 } : {};
+        });
+        await world.pushed([event(owner.userId, 60)]);
+        const failed = await appUntil(world, owner.auth, (app) => app.at('result.0.failed_count') === 1);
+        t.match(failed.at('result.0'), { failed_count: 1, success_count: 0 });
+        await world.pushed([event(owner.userId, 61)]);
+        await took(world, 'retried', 61);
+        t.same(numbersAt(world, 'retried').slice(0, 2), [60, 60]);
+        const done = await appUntil(
+          world,
+          owner.auth,
+          (app) => String(app.at('result.0.last_tick')) === '1061',
+        );
+        t.equal(done.at('result.0.failed_count'), 1);
+        t.ok(Number(done.at('result.0.success_count')) >= 1);
+      },
     },
-  },
-  {
-    section: '6.2',
+  'a delivery without an answer is waited for about 5 seconds, then it fails': {
     sentence: 'A receiver has about 5 seconds to answer.',
-    shows: 'a delivery without an answer is waited for about 5 seconds, then it fails',
     apart: true,
     async run(t, world) {
       const { owner } = await hooked(world, 'silent');
@@ -162,31 +148,29 @@ const DELIVERY: readonly Check[] = [
       t.ok(tookMs > 4_000, `${tookMs} ms`);
     },
   },
-  {
-    section: '6.2',
-    sentence: 'currencies and netTypes restrict the events of an application.',
-    shows:
-      'events of other currencies or network types are filtered; those in the lists and those with neither field arrive',
-    async run(t, world) {
-      const { owner } = await hooked(world, 'filtered', { currencies: ['DEMO'], netTypes: [1] });
-      const { userId } = owner;
-      await world.pushed([
-        event(userId, 80, { currency: 'GATE' }),
-        event(userId, 81, { netType: 2 }),
-        event(userId, 82, { currency: 'DEMO', netType: 2 }),
-        { ...event(userId, 83), netType: 2 },
-        event(userId, 84, { currency: 'demo', netType: 1 }),
-        { ...event(userId, 85), netType: 1 },
-        event(userId, 86),
-      ]);
-      await took(world, 'filtered', 86);
-      t.same(numbersAt(world, 'filtered'), [84, 85, 86]);
-      t.notOk(
-        world.hook.asked.some(({ url, body }) => url === '/filtered' && /"netType":1,"data"/.test(body)),
-      );
+  'events of other currencies or network types are filtered; those in the lists and those with neither field arrive':
+    {
+      sentence: 'currencies and netTypes restrict the events of an application.',
+      async run(t, world) {
+        const { owner } = await hooked(world, 'filtered', { currencies: ['DEMO'], netTypes: [1] });
+        const { userId } = owner;
+        await world.pushed([
+          event(userId, 80, { currency: 'GATE' }),
+          event(userId, 81, { netType: 2 }),
+          event(userId, 82, { currency: 'DEMO', netType: 2 }),
+          { ...event(userId, 83), netType: 2 },
+          event(userId, 84, { currency: 'demo', netType: 1 }),
+          { ...event(userId, 85), netType: 1 },
+          event(userId, 86),
+        ]);
+        await took(world, 'filtered', 86);
+        t.same(numbersAt(world, 'filtered'), [84, 85, 86]);
+        t.notOk(
+          world.hook.asked.some(({ url, body }) => url === '/filtered' && /"netType":1,"data"/.test(body)),
+        );
+      },
     },
-  },
-];
+});
 
 /** User actions, each with the event that it causes. */
 const TYPES: readonly (readonly [type: string, module: string, meaning: string])[] = [
@@ -229,25 +213,23 @@ const EVENT_TYPES: readonly Check[] = [
       },
     }),
   ),
-  {
-    section: '6.3',
-    sentence: 'Core modules of a customer may have types of their own, with the module core.',
-    shows: 'an unknown type arrives under module core; under another module the push is refused',
-    async run(t, world) {
-      const { owner } = await hooked(world, 'custom');
-      const own = { ...event(owner.userId, 90), type: 'HouseBuilt' };
-      await world.pushed([own]);
-      t.match(await eventOf(world, 'custom', 'HouseBuilt'), { module: 'core' });
-      await t.rejects(world.pushed([{ ...own, module: 'wallet', tick: '1091' }]), /HTTP 4/);
+  ...checksOf('6.3', {
+    'an unknown type arrives under module core; under another module the push is refused': {
+      sentence: 'Core modules of a customer may have types of their own, with the module core.',
+      async run(t, world) {
+        const { owner } = await hooked(world, 'custom');
+        const own = { ...event(owner.userId, 90), type: 'HouseBuilt' };
+        await world.pushed([own]);
+        t.match(await eventOf(world, 'custom', 'HouseBuilt'), { module: 'core' });
+        await t.rejects(world.pushed([{ ...own, module: 'wallet', tick: '1091' }]), /HTTP 4/);
+      },
     },
-  },
+  }),
 ];
 
-const NOTIFICATIONS: readonly Check[] = [
-  {
-    section: '6.4',
+const NOTIFICATIONS = checksOf('6.4', {
+  'it is 200 without a body; another notification has no effect and no error': {
     sentence: '/mcp handles one notification, notifications/initialized.',
-    shows: 'it is 200 without a body; another notification has no effect and no error',
     async run(t, world) {
       const { auth } = await world.agent();
       for (const method of ['notifications/initialized', 'notifications/unknown']) {
@@ -261,6 +243,6 @@ const NOTIFICATIONS: readonly Check[] = [
       );
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...CHANNELS, ...DELIVERY, ...EVENT_TYPES, ...NOTIFICATIONS];

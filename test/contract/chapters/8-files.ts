@@ -1,5 +1,5 @@
 /** Contract, sections 8.2 to 8.4: bandwidth, files and other limits. */
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { type Answer, read } from '../client.ts';
 import { fileSetting } from '../tables.ts';
 import { ceremony, expectOk, newKey, type Person } from '../unshown.ts';
@@ -92,49 +92,46 @@ function figures(world: World): Promise<Figures> {
 }
 
 const BANDWIDTH: readonly Check[] = [
-  {
-    section: '8.2',
-    sentence:
-      'The bandwidth limiter is apart from the HTTP limiter. … quotas are bytes per second, refilled each second, and streams of v2 uploads and downloads use it.',
-    shows:
-      'at 100,000 bytes/s 100,000 bytes take over half a second in each direction, and count as single requests',
-    async run(t, world) {
-      const { throttled, requests } = await figures(world);
-      for (const [direction, seconds] of Object.entries(throttled))
-        t.ok(seconds > LEAST_SECONDS, `${direction} ${seconds} s`);
-      // A new window that begins meanwhile starts the count again.
-      t.ok(requests <= 4, `${requests} requests`);
+  ...checksOf('8.2', {
+    'at 100,000 bytes/s 100,000 bytes take over half a second in each direction, and count as single requests':
+      {
+        sentence:
+          'The bandwidth limiter is apart from the HTTP limiter. … quotas are bytes per second, refilled each second, and streams of v2 uploads and downloads use it.',
+        async run(t, world) {
+          const { throttled, requests } = await figures(world);
+          for (const [direction, seconds] of Object.entries(throttled))
+            t.ok(seconds > LEAST_SECONDS, `${direction} ${seconds} s`);
+          // A new window that begins meanwhile starts the count again.
+          t.ok(requests <= 4, `${requests} requests`);
+        },
+      },
+  }),
+  ...checksOf('8.3', {
+    'of two concurrent users one takes a second longer than its own bytes; with 0 the former quota is over': {
+      sentence: `${fileSetting('FileDownloadBytesPerSecond')} | The quota that v2 downloads share. 0 is no quota. … ${fileSetting('FileUploadBytesPerSecond')} | The quota that v2 uploads share. 0 is no quota.`,
+      async run(t, world) {
+        const { free, shared } = await figures(world);
+        for (const direction of ['up', 'down'] as const) {
+          t.ok(shared[direction] > 1 + LEAST_SECONDS, `shared, ${direction}: ${shared[direction]} s`);
+          t.ok(free[direction] < QUOTA / SLOW_QUOTA / 2, `free, ${direction}: ${free[direction]} s`);
+        }
+      },
     },
-  },
-  {
-    section: '8.3',
-    sentence: `${fileSetting('FileDownloadBytesPerSecond')} | The quota that v2 downloads share. 0 is no quota. … ${fileSetting('FileUploadBytesPerSecond')} | The quota that v2 uploads share. 0 is no quota.`,
-    shows:
-      'of two concurrent users one takes a second longer than its own bytes; with 0 the former quota is over',
-    async run(t, world) {
-      const { free, shared } = await figures(world);
-      for (const direction of ['up', 'down'] as const) {
-        t.ok(shared[direction] > 1 + LEAST_SECONDS, `shared, ${direction}: ${shared[direction]} s`);
-        t.ok(free[direction] < QUOTA / SLOW_QUOTA / 2, `free, ${direction}: ${free[direction]} s`);
-      }
+  }),
+  ...checksOf('4.7', {
+    'with a quota both directions take the time that it demands at least': {
+      sentence: 'The bandwidth limiter slows streams of uploads and downloads.',
+      async run(t, world) {
+        const { throttled } = await figures(world);
+        t.ok(throttled.up > LEAST_SECONDS && throttled.down > LEAST_SECONDS);
+      },
     },
-  },
-  {
-    section: '4.7',
-    sentence: 'The bandwidth limiter slows streams of uploads and downloads.',
-    shows: 'with a quota both directions take the time that it demands at least',
-    async run(t, world) {
-      const { throttled } = await figures(world);
-      t.ok(throttled.up > LEAST_SECONDS && throttled.down > LEAST_SECONDS);
-    },
-  },
+  }),
 ];
 
-const FILES: readonly Check[] = [
-  {
-    section: '8.3',
+const FILES = checksOf('8.3', {
+  'with 200 MiB a file of 100 MiB is accepted, one byte more is 1301': {
     sentence: `${fileSetting('FileMaxSizeBytes')} | The largest upload. It cannot exceed 100 MiB.`,
-    shows: 'with 200 MiB a file of 100 MiB is accepted, one byte more is 1301',
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile();
@@ -146,10 +143,8 @@ const FILES: readonly Check[] = [
       await world.setting('FileMaxSizeBytes', 20 * MIB);
     },
   },
-  {
-    section: '8.3',
+  'with exe;bat both extensions are 1309 in both transports, a text file is accepted': {
     sentence: `${fileSetting('FileBlockedExtensions')} | Extensions that are refused, a string with semicolons.`,
-    shows: 'with exe;bat both extensions are 1309 in both transports, a text file is accepted',
     async run(t, world) {
       const { auth } = await world.person();
       await world.setting('FileBlockedExtensions', 'exe;bat');
@@ -161,10 +156,8 @@ const FILES: readonly Check[] = [
       await world.setting('FileBlockedExtensions', '');
     },
   },
-  {
-    section: '8.3',
+  'by default a code is accepted and an id is not; the settings reverse both': {
     sentence: `${fileSetting('FileDownloadByIdEnabled')} | If set, anonymous v2 downloads by id are allowed. … ${fileSetting('FileDownloadAuthRequired')} | If set, no v2 download works without a session.`,
-    shows: 'by default a code is accepted and an id is not; the settings reverse both',
     async run(t, world) {
       const { fileId, fileCode } = await uploadV2(world, await world.person(), smallFile());
       const statuses = async () => [
@@ -180,11 +173,8 @@ const FILES: readonly Check[] = [
       await world.setting('FileDownloadAuthRequired', 0);
     },
   },
-  {
-    section: '8.3',
+  'info returns the chunk size, and a chunk of this size is accepted; a second upload of the user is 1302': {
     sentence: 'Constants: a chunk has 256 KB. … A user has one.',
-    shows:
-      'info returns the chunk size, and a chunk of this size is accepted; a second upload of the user is 1302',
     async run(t, world) {
       t.equal((await world.get('/auth/v1/info')).at('result.limits.chunkBytes'), CHUNK_BYTES);
       const { auth } = await world.person();
@@ -196,13 +186,11 @@ const FILES: readonly Check[] = [
       expectOk('part', await world.send('POST', `/auth/v1/file/upload_part?${search}`, sending));
     },
   },
-];
+});
 
-const OTHER: readonly Check[] = [
-  {
-    section: '8.4',
+const OTHER = checksOf('8.4', {
+  '20 currencies and 30 types are accepted, one more of either is 400': {
     sentence: 'Applications: up to 20 currencies, up to 30 network types.',
-    shows: '20 currencies and 30 types are accepted, one more of either is 400',
     async run(t, world) {
       const owner = await world.person();
       const many = (length: number) => Array.from({ length }, (_, at) => at);
@@ -213,10 +201,8 @@ const OTHER: readonly Check[] = [
       t.same([await register(20, 30), await register(21, 30), await register(20, 31)], [200, 400, 400]);
     },
   },
-  {
-    section: '8.4',
+  'timestamps 290 seconds early or late log in, 310 seconds are refused': {
     sentence: 'The timestamp of an MCP login: 5 minutes either way.',
-    shows: 'timestamps 290 seconds early or late log in, 310 seconds are refused',
     async run(t, world) {
       const { key } = await world.mcpPerson();
       const seconds = Math.floor(Date.now() / 1_000);
@@ -229,10 +215,8 @@ const OTHER: readonly Check[] = [
         t.equal((await world.mcpLogin(verifiedHeaders(key, seconds + off))).status, status, String(off));
     },
   },
-  {
-    section: '8.4',
+  'with a limit of 2 a third key is refused until one is removed': {
     sentence: 'ActiveKeysLimit is the largest number of active keys of a user.',
-    shows: 'with a limit of 2 a third key is refused until one is removed',
     async run(t, world) {
       const person = await world.person();
       const add = async () => {
@@ -248,6 +232,6 @@ const OTHER: readonly Check[] = [
       await world.setting('ActiveKeysLimit', 20);
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...BANDWIDTH, ...FILES, ...OTHER];

@@ -1,6 +1,6 @@
 import { oneConnection } from '../../../kit/http.ts';
 /** Contract, section 8.1: the HTTP rate limiter with default settings. Each check uses an address of its own. */
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { type Answer, type Headers, read, send } from '../client.ts';
 import { scopeIds, scopeLimit, WINDOW_SECONDS } from '../tables.ts';
 import { expectOk, newKey } from '../unshown.ts';
@@ -58,11 +58,9 @@ const ask = (world: World, host: number, headers: Headers = {}, path = INFO) =>
 const remainingOf = (answers: readonly Answer[]) => answers.map((answer) => limitOf(answer).remaining);
 const countdown = (quota: number) => Array.from({ length: quota }, (_, at) => quota - 1 - at);
 
-const WINDOW: readonly Check[] = [
-  {
-    section: '8.1',
+const WINDOW = checksOf('8.1', {
+  'on one connection the quota passes in a window and the next request is 429, code 1002, scope c': {
     sentence: `The quota of a window is rps * RateLimitWindowSeconds. A request above it is answered with 429 and code 1002. … ${CONNECTION.row}`,
-    shows: 'on one connection the quota passes in a window and the next request is 429, code 1002, scope c',
     async run(t, world) {
       const agent = oneConnection();
       t.teardown(() => agent.destroy());
@@ -76,10 +74,8 @@ const WINDOW: readonly Check[] = [
       t.match(limitOf(refusal), { scope: 'c', quota, remaining: 0 });
     },
   },
-  {
-    section: '8.1',
+  'one request on each of 25 connections passes, one connection after the other and all at once': {
     sentence: CONNECTION.row,
-    shows: 'one request on each of 25 connections passes, one connection after the other and all at once',
     async run(t, world) {
       const inTurn: number[] = [];
       while (inTurn.length < 25) inTurn.push((await ask(world, 2)).status);
@@ -87,40 +83,33 @@ const WINDOW: readonly Check[] = [
       t.same([...new Set([...inTurn, ...atOnce.map(({ status }) => status)])], [200]);
     },
   },
-  {
-    section: '8.1',
-    sentence: `${ADDRESS.row} … A request without a session counts for its connection, then for its IP.`,
-    shows:
-      'from one address with new connections the quota passes in a window, the next request is scope i; another address passes',
-    async run(t, world) {
-      const { accepted, refusal } = await untilRefused(() => ask(world, 3));
-      const { quota } = ADDRESS;
-      t.equal(accepted.length, quota);
-      t.match(limitOf(refusal), { scope: 'i', quota, remaining: 0 });
-      t.equal((await ask(world, 4)).status, 200);
+  'from one address with new connections the quota passes in a window, the next request is scope i; another address passes':
+    {
+      sentence: `${ADDRESS.row} … A request without a session counts for its connection, then for its IP.`,
+      async run(t, world) {
+        const { accepted, refusal } = await untilRefused(() => ask(world, 3));
+        const { quota } = ADDRESS;
+        t.equal(accepted.length, quota);
+        t.match(limitOf(refusal), { scope: 'i', quota, remaining: 0 });
+        t.equal((await ask(world, 4)).status, 200);
+      },
     },
-  },
-  {
-    section: '8.1',
-    sentence: `${PUBLIC_KEY.row} … Routes with the flag CheckPubKey count for the public key too.`,
-    shows:
-      'login options for one pkey pass up to the quota, the next are scope p; another key passes; get_info does not count it',
-    async run(t, world) {
-      const pkey = newKey().publicKey;
-      const options = (key: string) => ask(world, 5, { pkey: key }, '/auth/v1/login_options');
-      const { accepted, refusal } = await untilRefused(() => options(pkey));
-      const { quota } = PUBLIC_KEY;
-      t.equal(accepted.length, quota);
-      t.match(limitOf(refusal), { scope: 'p', quota, remaining: 0 });
-      t.equal((await options(newKey().publicKey)).status, 200);
-      t.equal((await ask(world, 5, { pkey })).status, 200);
+  'login options for one pkey pass up to the quota, the next are scope p; another key passes; get_info does not count it':
+    {
+      sentence: `${PUBLIC_KEY.row} … Routes with the flag CheckPubKey count for the public key too.`,
+      async run(t, world) {
+        const pkey = newKey().publicKey;
+        const options = (key: string) => ask(world, 5, { pkey: key }, '/auth/v1/login_options');
+        const { accepted, refusal } = await untilRefused(() => options(pkey));
+        const { quota } = PUBLIC_KEY;
+        t.equal(accepted.length, quota);
+        t.match(limitOf(refusal), { scope: 'p', quota, remaining: 0 });
+        t.equal((await options(newKey().publicKey)).status, 200);
+        t.equal((await ask(world, 5, { pkey })).status, 200);
+      },
     },
-  },
-  {
-    section: '8.1',
+  'the quota of a session passes on one connection, the next request is scope s, on another connection too': {
     sentence: `${SESSION.row} … A request with a session counts for the session.`,
-    shows:
-      'the quota of a session passes on one connection, the next request is scope s, on another connection too',
     async run(t, world) {
       const { auth } = await world.person();
       const agent = oneConnection();
@@ -133,10 +122,8 @@ const WINDOW: readonly Check[] = [
       t.match(limitOf(refusal), { scope: 's', quota, remaining: 0 });
     },
   },
-  {
-    section: '8.1',
+  'logins of a key pass up to the quota, the next is scope m; another key logs in': {
     sentence: `${MCP_LOGIN.row} … POST /auth/v1/mcp_login counts for the MCP scope as well.`,
-    shows: 'logins of a key pass up to the quota, the next is scope m; another key logs in',
     async run(t, world) {
       const [person, other] = [await world.mcpPerson(), await world.mcpPerson()];
       const login = ({ key }: typeof person) => world.mcpLogin(verifiedHeaders(key), { from: from(7) });
@@ -147,10 +134,8 @@ const WINDOW: readonly Check[] = [
       t.equal((await login(other)).status, 200);
     },
   },
-  {
-    section: '8.1',
+  'two sessions of one key share the quota of the key, the next call is scope p': {
     sentence: 'Calls of /mcp count for the public key.',
-    shows: 'two sessions of one key share the quota of the key, the next call is scope p',
     async run(t, world) {
       const person = await world.mcpPerson();
       const agents = [await world.agent('McpVerified', person), await world.agent('McpVerified', person)];
@@ -162,39 +147,33 @@ const WINDOW: readonly Check[] = [
       t.match(limitOf(refusal), { scope: 'p', quota, remaining: 0 });
     },
   },
-];
+});
 
-const CODE: readonly Check[] = [
-  {
-    section: '7.4',
+const CODE = checksOf('7.4', {
+  'over the quota a REST call and a message on /mcp are both 429 with code 1002': {
     sentence: '1002 | AccessRateLimit | A rate quota is used up (HTTP 429)',
-    shows: 'over the quota a REST call and a message on /mcp are both 429 with code 1002',
     async run(t, world) {
       const rest = await untilRefused(() => ask(world, 15));
       const rpc = await untilRefused(() => world.rpc({}, 'tools/list', undefined, { from: from(16) }));
       for (const { refusal } of [rest, rpc]) t.same(refusal.refusal, [429, 1002]);
     },
   },
-];
+});
 
-const FREE: readonly Check[] = [
-  {
-    section: '8.1',
+const FREE = checksOf('8.1', {
+  'health answers seventy times on one connection, without X-RateLimit': {
     sentence: 'Routes with the flag NoRateLimit are not limited.',
-    shows: 'health answers seventy times on one connection, without X-RateLimit',
     async run(t, world) {
       await unlimited(world, '/health', t);
     },
   },
-  {
-    section: '8.1',
+  'a page answers seventy times on one connection, without X-RateLimit': {
     sentence: 'Neither are static files of the file cache.',
-    shows: 'a page answers seventy times on one connection, without X-RateLimit',
     async run(t, world) {
       await unlimited(world, '/docs/swagger/', t);
     },
   },
-];
+});
 
 async function unlimited(world: World, path: string, t: Parameters<Check['run']>[0]): Promise<void> {
   const agent = oneConnection();
@@ -206,12 +185,10 @@ async function unlimited(world: World, path: string, t: Parameters<Check['run']>
   t.same([...new Set(answers.map((answer) => answer.header('x-ratelimit')))], ['']);
 }
 
-const HEADERS: readonly Check[] = [
-  {
-    section: '8.1',
+const HEADERS = checksOf('8.1', {
+  'both answers have the header, the refused one Retry-After; a request after that time is served': {
     sentence:
       'Accepted and refused requests have the header X-RateLimit: s=<scope>;l=<window quota>;r=<remaining>;t=<seconds to reset>. … A refusal has Retry-After: <seconds> too, which decides how long to wait.',
-    shows: 'both answers have the header, the refused one Retry-After; a request after that time is served',
     apart: true,
     async run(t, world) {
       const agent = oneConnection();
@@ -228,11 +205,8 @@ const HEADERS: readonly Check[] = [
       t.equal((await get()).status, 200);
     },
   },
-  {
-    section: '8.1',
+  'refusals outside the five scopes have a scope too: i for wrong codes and unknown keys, s for a user': {
     sentence: 'Its scopes: c connection, i ip, p pkey, s session, m mcp.',
-    shows:
-      'refusals outside the five scopes have a scope too: i for wrong codes and unknown keys, s for a user',
     async run(t, world) {
       const wrongCode = { 'X-MCP-Code': 'no-such-code' };
       const codes = await untilRefused(() =>
@@ -254,10 +228,8 @@ const HEADERS: readonly Check[] = [
       await world.setting('UserApiRPSLimit', 30);
     },
   },
-  {
-    section: '8.1',
+  'the panel has a settings page; after a change every scope uses the new window and quota': {
     sentence: `All scopes share one fixed window. … ${scopeLimit('RateLimitWindowSeconds').row} … /ProxyAdmin/Settings in the admin panel changes the settings.`,
-    shows: 'the panel has a settings page; after a change every scope uses the new window and quota',
     async run(t, world) {
       t.match((await world.get('/ProxyAdmin/Settings')).header('content-type'), /^text\/html/);
       const { auth } = await world.admin();
@@ -286,6 +258,6 @@ const HEADERS: readonly Check[] = [
       await world.setting('ApiRPSLimit', CONNECTION.rps);
     },
   },
-];
+});
 
 export const CHECKS: readonly Check[] = [...WINDOW, ...CODE, ...FREE, ...HEADERS];

@@ -1,13 +1,11 @@
 /** Contract, section 9: versioning. */
-import type { Check } from '../check.ts';
+import { checksOf } from '../check.ts';
 import { expectOk } from '../unshown.ts';
 import { smallFile, uploadV1, uploadV2 } from '../uploads.ts';
 
-export const CHECKS: readonly Check[] = [
-  {
-    section: '9',
+export const CHECKS = checksOf('9', {
+  'initialize returns 2024-11-05 for every requested version': {
     sentence: 'initialize reports the MCP protocol version 2024-11-05.',
-    shows: 'initialize returns 2024-11-05 for every requested version',
     async run(t, world) {
       for (const protocolVersion of ['2024-11-05', '2025-06-18', '1999-01-01']) {
         const hello = { protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } };
@@ -16,12 +14,9 @@ export const CHECKS: readonly Check[] = [
       }
     },
   },
-  {
-    section: '9',
+  'every described path under /auth has its version; a file of either transport can be read through both': {
     sentence:
       'The version of a REST path is a segment: /auth/v1/... and /auth/v2/... (both versions of the file transport remain).',
-    shows:
-      'every described path under /auth has its version; a file of either transport can be read through both',
     async run(t, world) {
       const { json } = await world.get('/docs/openapi.json');
       const paths = Object.keys((json as { paths: object }).paths).filter((path) => path.startsWith('/auth'));
@@ -38,10 +33,8 @@ export const CHECKS: readonly Check[] = [
         }
     },
   },
-  {
-    section: '9',
+  'three numbers, the same in get_info, info and initialize': {
     sentence: 'get_info reports the version of the service in version. Its form is <major>.<minor>.<patch>.',
-    shows: 'three numbers, the same in get_info, info and initialize',
     async run(t, world) {
       const version = (await world.get('/auth/v1/get_info')).textAt('result.version');
       t.match(version, /^\d+\.\d+\.\d+$/);
@@ -55,10 +48,8 @@ export const CHECKS: readonly Check[] = [
       t.equal(answer.at('result.serverInfo.version'), version);
     },
   },
-  {
-    section: '9',
+  'tools/call accepts every listed name; an unlisted name is -32602': {
     sentence: 'tools/list at run time is the catalog that counts for the deployed version.',
-    shows: 'tools/call accepts every listed name; an unlisted name is -32602',
     async run(t, world) {
       const names = await world.toolNames({});
       const unknown: string[] = [];
@@ -69,10 +60,8 @@ export const CHECKS: readonly Check[] = [
         t.equal((await world.tool({}, name)).at('error.code'), -32602, name);
     },
   },
-  {
-    section: '9',
+  'the version in a module’s path is forwarded unchanged, independent of other modules': {
     sentence: 'The versions of modules are their own.',
-    shows: 'the version in a module’s path is forwarded unchanged, independent of other modules',
     async run(t, world) {
       const { auth } = await world.agent();
       for (const version of ['v1', 'v2', 'v17']) {
@@ -82,4 +71,4 @@ export const CHECKS: readonly Check[] = [
       t.equal((await world.get('/wallet/v1/balance/get', auth)).status, 200);
     },
   },
-];
+});

@@ -1,6 +1,6 @@
 /** Contract, conventions, sections 2.5 and 2.8: configuration keys with the names of the contract. */
 import { makePasskey } from '../../../kit/authenticator.ts';
-import type { Check } from '../check.ts';
+import { type Check, checksOf } from '../check.ts';
 import { customRows } from '../custom-rows.ts';
 import { passkeyOptions, registerPasskey } from '../unshown.ts';
 
@@ -22,54 +22,50 @@ export function configuration(core: string): Record<string, unknown> {
 }
 
 export const CHECKS: readonly Check[] = [
-  {
-    section: 'Intro',
-    sentence: 'All routes are below the base address {base_url}. This page gives paths relative to it.',
-    shows: 'with a configured BaseUrl, info, the API description and the printed address are under it',
-    async run(t, world) {
-      t.equal((await world.get('/auth/v1/info')).at('result.baseUrl'), ADDRESS);
-      t.equal((await world.get('/docs/openapi.json')).at('servers.0.url'), ADDRESS);
-      t.match(world.gateway.output().stdout, ADDRESS);
+  ...checksOf('Intro', {
+    'with a configured BaseUrl, info, the API description and the printed address are under it': {
+      sentence: 'All routes are below the base address {base_url}. This page gives paths relative to it.',
+      async run(t, world) {
+        t.equal((await world.get('/auth/v1/info')).at('result.baseUrl'), ADDRESS);
+        t.equal((await world.get('/docs/openapi.json')).at('servers.0.url'), ADDRESS);
+        t.match(world.gateway.output().stdout, ADDRESS);
+      },
     },
-  },
-  {
-    section: '2.5',
-    sentence:
-      'Config.McpTools in the static configuration declares custom tools by name. … Config.McpResources declares custom resources by URI.',
-    shows: 'a configuration with both under Config serves them',
-    async run(t, world) {
-      const { auth } = await world.agent();
-      t.equal((await world.tool(auth, 'custom_get')).textAt('result.content.0.text'), '{"result":"fine"}');
-      const resource = await world.rpc(auth, 'resources/read', { uri: 'contract://core/plain' });
-      t.equal(resource.textAt('result.contents.0.text'), '{"result":"fine"}');
+  }),
+  ...checksOf('2.5', {
+    'a configuration with both under Config serves them': {
+      sentence:
+        'Config.McpTools in the static configuration declares custom tools by name. … Config.McpResources declares custom resources by URI.',
+      async run(t, world) {
+        const { auth } = await world.agent();
+        t.equal((await world.tool(auth, 'custom_get')).textAt('result.content.0.text'), '{"result":"fine"}');
+        const resource = await world.rpc(auth, 'resources/read', { uri: 'contract://core/plain' });
+        t.equal(resource.textAt('result.contents.0.text'), '{"result":"fine"}');
+      },
     },
-  },
-  {
-    section: '2.8',
-    sentence: 'serverDomain | Domain of the relying party. … serverName | Name that is displayed.',
-    shows: 'the registration options have both',
-    async run(t, world) {
-      const { answer } = await passkeyOptions(world.gateway.url, 'register');
-      t.match(answer.at('result.options.rp'), { id: 'localhost', name: 'Contract' });
+  }),
+  ...checksOf('2.8', {
+    'the registration options have both': {
+      sentence: 'serverDomain | Domain of the relying party. … serverName | Name that is displayed.',
+      async run(t, world) {
+        const { answer } = await passkeyOptions(world.gateway.url, 'register');
+        t.match(answer.at('result.options.rp'), { id: 'localhost', name: 'Contract' });
+      },
     },
-  },
-  {
-    section: '2.8',
-    sentence: 'serverIcon | URL of the icon for authenticators.',
-    shows: 'the registration options have the icon',
-    async run(t, world) {
-      const { answer } = await passkeyOptions(world.gateway.url, 'register');
-      t.match(answer.text, /https:\/\/icons\.example\/icon\.png/);
+    'the registration options have the icon': {
+      sentence: 'serverIcon | URL of the icon for authenticators.',
+      async run(t, world) {
+        const { answer } = await passkeyOptions(world.gateway.url, 'register');
+        t.match(answer.text, /https:\/\/icons\.example\/icon\.png/);
+      },
     },
-  },
-  {
-    section: '2.8',
-    sentence: 'origins | Origin URLs that are allowed, as an array.',
-    shows: 'a key can be registered from each configured origin; another origin is 401',
-    async run(t, world) {
-      const enrol = (origin: string) => registerPasskey(world.gateway.url, makePasskey(), { origin });
-      for (const origin of ORIGINS) t.equal((await enrol(origin)).status, 200, origin);
-      t.same((await enrol('http://localhost:9999')).refusal, [401, 1105]);
+    'a key can be registered from each configured origin; another origin is 401': {
+      sentence: 'origins | Origin URLs that are allowed, as an array.',
+      async run(t, world) {
+        const enrol = (origin: string) => registerPasskey(world.gateway.url, makePasskey(), { origin });
+        for (const origin of ORIGINS) t.equal((await enrol(origin)).status, 200, origin);
+        t.same((await enrol('http://localhost:9999')).refusal, [401, 1105]);
+      },
     },
-  },
+  }),
 ];
