@@ -14,6 +14,7 @@ import type { SessionContext } from '../../src/domain/sessions.ts';
 import { LiveSettings, type SettingName, type SettingValue } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
 import { Challenges } from '../../src/io/accounts/challenges.ts';
+import { OpenBodies } from '../../src/io/http/body/open-bodies.ts';
 import { ConnectionShares } from '../../src/io/http/listen/connection-shares.ts';
 import {
   createServer,
@@ -92,6 +93,25 @@ export function plainRoute(at: string, handle: Definition<TSchema, TSchema, 'non
 /** Resolves once it holds: a turn of the event loop between two looks. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await new Promise(setImmediate);
+}
+
+/** A promise, and what resolves it. */
+export function promiseOf<T = void>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => undefined;
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+/** Bodies of the pipeline whose seconds the test gives. */
+export function heldBodies(): { openBodies: OpenBodies; second: () => void } {
+  let second: () => void = () => undefined;
+  const openBodies = new OpenBodies((act) => {
+    second = act;
+    return () => undefined;
+  });
+  return { openBodies, second: () => second() };
 }
 
 /** A gate that knows no session. */

@@ -11,7 +11,6 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
-import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
 import { type OutgoingBody, StreamReply } from '../../../src/io/http/exchange/stream.ts';
 import { omitServerHeader } from '../../../src/io/http/listen/server.ts';
 import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
@@ -19,6 +18,7 @@ import { makeCertificate } from '../../support/certificate.ts';
 import {
   connectRaw,
   type HttpFixture,
+  heldBodies,
   plainRoute,
   requestText,
   route,
@@ -440,11 +440,7 @@ t.test('answers do not name their parser, and a library without this option is l
 t.test(
   'minimum rate: less than 1 KiB/s over 10 s is 408, 2 KiB/s is served; intervals count, not elapsed time',
   async (t) => {
-    let second: () => void = () => undefined;
-    const openBodies = new OpenBodies((act) => {
-      second = act;
-      return () => undefined;
-    });
+    const { openBodies, second } = heldBodies();
     const fixture = start(t, { pipeline: { openBodies } });
     const declared = (path: string) => requestText('POST', path, { 'Content-Length': '40000' });
     const arrived = async (sizeBytes: number) => {

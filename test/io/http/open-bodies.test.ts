@@ -2,8 +2,9 @@
 import { GCProfiler } from 'node:v8';
 import fc from 'fast-check';
 import t from 'tap';
-import { OpenBodies, type OpenBody } from '../../../src/io/http/body/open-bodies.ts';
+import type { OpenBody } from '../../../src/io/http/body/open-bodies.ts';
 import { runs } from '../../support/depth.ts';
+import { heldBodies } from '../../support/http.ts';
 
 class Body implements OpenBody {
   openAt = -1;
@@ -17,11 +18,7 @@ class Body implements OpenBody {
 }
 
 function start() {
-  let second: () => void = () => undefined;
-  const open = new OpenBodies((act) => {
-    second = act;
-    return () => undefined;
-  });
+  const { openBodies: open, second } = heldBodies();
   return { open, second: () => second() };
 }
 

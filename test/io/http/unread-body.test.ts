@@ -4,10 +4,10 @@ import { createRequire } from 'node:module';
 import net from 'node:net';
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
+import type { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
 import { BytesSource, StreamReply } from '../../../src/io/http/exchange/stream.ts';
 import { type AnyRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
-import { connectRaw, plainRoute, requestText, route, startHttp } from '../../support/http.ts';
+import { connectRaw, heldBodies, plainRoute, requestText, route, startHttp } from '../../support/http.ts';
 import { lacking } from '../../support/programs/tools.ts';
 
 t.setTimeout(120_000);
@@ -120,11 +120,7 @@ t.test('unread body: every flood ends, and its answer is whole', async (t) => {
 
 // covers S47
 t.test('unread body: one that no route reads is awaited, below the minimum rate it is 408', async (t) => {
-  let second: () => void = () => undefined;
-  const openBodies = new OpenBodies((act) => {
-    second = act;
-    return () => undefined;
-  });
+  const { openBodies, second } = heldBodies();
   const { port, finished } = start(t, openBodies);
   const connection = connectRaw(port);
   connection.send(requestText('POST', '/none', { 'Content-Length': '20000' }), 'x'.repeat(5_000));

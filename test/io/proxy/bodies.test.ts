@@ -3,9 +3,8 @@ import type http from 'node:http';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
-import { OpenBodies } from '../../../src/io/http/body/open-bodies.ts';
 import type { HttpResponse } from '../../../src/io/http/listen/server.ts';
-import { connectRaw, requestText, until } from '../../support/http.ts';
+import { connectRaw, heldBodies, requestText, until } from '../../support/http.ts';
 import { BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
 
 t.setTimeout(120_000);
@@ -108,11 +107,7 @@ t.test('shares: a body of 64 KiB goes out before its end, a shorter one when it 
 
 // covers S46
 t.test('floor: a proxied body below 1 KiB/s is 408, and the module keeps nothing of the call', async (t) => {
-  let second: () => void = () => undefined;
-  const openBodies = new OpenBodies((act) => {
-    second = act;
-    return () => undefined;
-  });
+  const { openBodies, second } = heldBodies();
   let began = 0;
   let cut = 0;
   const serve: http.RequestListener = (request) => {
