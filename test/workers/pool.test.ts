@@ -130,15 +130,6 @@ t.test('pool: deaths under load fail the tasks alone that cause them', async (t)
   t.same(await pool.run('verifyEd25519', signed('after')), { ok: true, value: true });
 });
 
-/** Resolves when both threads have answered. */
-async function untilBothServe(pool: WorkerPool): Promise<void> {
-  const seen = new Set<unknown>();
-  while (seen.size < 2) {
-    const results = await Promise.all([1, 2].map(() => pool.run('verifyEd25519', signed('thread'))));
-    for (const result of results) seen.add(result.ok && result.value);
-  }
-}
-
 t.test(
   'pool: of the 32 tasks of a dead thread the one that killed it fails; its successor runs the others',
   async (t) => {
@@ -157,22 +148,6 @@ t.test(
     t.match(pool.faults, [/^thread died with 32 tasks: /, /^thread died with 1 tasks: /]);
   },
 );
-
-t.test('pool: with two threads, the death of one fails no task of the other', async (t) => {
-  const pool = makePool(t, { threads: 2, taskFile: DYING });
-  await untilBothServe(pool);
-  const results = await Promise.all(
-    Array.from({ length: 64 }, (_, index) =>
-      pool.run('verifyEd25519', signed(index === 0 ? 'exit' : 'load')),
-    ),
-  );
-  t.same(
-    results,
-    results.map((_, index) => (index === 0 ? INTERNAL_ERROR : { ok: true, value: true })),
-  );
-  await untilBothServe(pool);
-  t.match(pool.counters(), { failed: 1, threadsLost: 2, pending: 0 });
-});
 
 t.test('pool: tasks of a thread that died free their places in the queue', async (t) => {
   const pool = makePool(t, { taskFile: DYING, queueMax: 40 });

@@ -39,7 +39,7 @@ const KEY = checksOf('4.3', {
         `${KEYS}/update_key`,
         `${KEYS}/user_keys`,
       ]);
-      t.notMatch(paths.join(' '), /fido/i);
+      t.notMatch(paths.join(' '), /fido|passkey|(?<!well-known\/)webauthn/i);
       t.equal((await world.post(`${KEYS}/register_fido2`, {}, {})).status, 404);
     },
   },

@@ -19,6 +19,7 @@ import { freshBounds } from '../../support/actors/bounds.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { count, depth, runs } from '../../support/depth.ts';
 import { FakeBody } from '../../support/files/incoming-body.ts';
+import { promiseOf } from '../../support/http.ts';
 import { startRawModule } from '../../support/raw-module.ts';
 
 /** The address of a compiled file, quoted, for a script of another process. */
@@ -223,10 +224,7 @@ t.test('relay: an answer before the end of the request ends the connection and t
 });
 
 t.test('relay: a client that aborts its body aborts the request to the module', async (t) => {
-  let begun: () => void = () => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    begun = resolve;
-  });
+  const { promise: arrived, resolve: begun } = promiseOf();
   const texts: string[] = [];
   const module = await startRawModule(t, (text) => {
     texts.push(text);

@@ -2,22 +2,19 @@
 import t from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { integer, object, text } from '../../../src/domain/schema.ts';
-import { defineRoute } from '../../../src/io/http/table/route.ts';
-import { ALICE_ALONE, startHttp } from '../../support/http.ts';
+import { ALICE_ALONE, route, startHttp } from '../../support/http.ts';
 
-const ROUTE = defineRoute({
-  group: 'test',
-  summary: 'test',
-  errors: [],
-  method: 'POST',
-  path: '/all',
-  auth: 'session',
-  limits: ['CheckPubKey'],
-  idempotent: true,
-  query: object({ count: integer({ minimum: 1 }) }),
-  body: object({ name: text({ maxLength: 4 }) }),
-  handle: ({ body, query }) => ({ ...body, ...query }),
-});
+const ROUTE = route(
+  'POST /all',
+  {
+    auth: 'session',
+    limits: ['CheckPubKey'],
+    idempotent: true,
+    query: object({ count: integer({ minimum: 1 }) }),
+    body: object({ name: text({ maxLength: 4 }) }),
+  },
+  ({ body, query }) => ({ ...body, ...query }),
+);
 
 /** Parts of a request, as it is sent. */
 interface Parts {

@@ -1,9 +1,8 @@
 /** The watchdog of the event loop: which stretch of a tick it names, and that requests are noted. */
 import t from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
-import { defineRoute } from '../../../src/io/http/table/route.ts';
 import { type LongTick, LoopWatch } from '../../../src/io/observability/loop-watch.ts';
-import { startHttp } from '../../support/http.ts';
+import { route, startHttp } from '../../support/http.ts';
 
 function watched() {
   const seen: LongTick[] = [];
@@ -60,18 +59,9 @@ t.test(
 // covers S40
 t.test('loop watch: the handler of a request counts for its route', async (t) => {
   const { seen, clock, watch, end } = watched();
-  const slow = defineRoute({
-    method: 'GET',
-    path: '/slow',
-    summary: 'Holds the loop.',
-    group: 'Test',
-    auth: 'none',
-    limits: ['NoRateLimit'],
-    errors: [],
-    handle: () => {
-      clock.ms += 150;
-      return null;
-    },
+  const slow = route('GET /slow', { limits: ['NoRateLimit'] }, () => {
+    clock.ms += 150;
+    return null;
   });
   const http = closeAfter(t, startHttp({ routes: [slow], pipeline: { loopWatch: watch } }));
   await fetch(`${http.url}/slow`);

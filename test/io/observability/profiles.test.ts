@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createLog } from '../../../src/io/observability/log.ts';
 import { Profiles } from '../../../src/io/observability/profiles.ts';
+import { promiseOf } from '../../support/http.ts';
 
 interface Answer {
   readonly file?: string;
@@ -48,10 +49,7 @@ t.test('profiles: another request than kind and seconds is refused', async (t) =
 });
 
 t.test('profiles: one at a time, and the next one after it', async (t) => {
-  let finish: () => void = () => undefined;
-  const held = new Promise<void>((resolve) => {
-    finish = resolve;
-  });
+  const { promise: held, resolve: finish } = promiseOf();
   const { ask } = start(t, () => held);
   const first = ask('cpu 5');
   t.same(await ask('heap 5'), { fault: 'another profile is being taken' });

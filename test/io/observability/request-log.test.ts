@@ -6,12 +6,12 @@ import fc from 'fast-check';
 import t from 'tap';
 import { outputOf } from '../../../kit/run-sync.ts';
 import type { FinishedRequest } from '../../../src/io/http/exchange/finished.ts';
-import { defineRoute, Reply } from '../../../src/io/http/table/route.ts';
+import { Reply } from '../../../src/io/http/table/route.ts';
 import { type LineSink, openLineSink } from '../../../src/io/observability/log.ts';
 import { TRAFFIC_LINES } from '../../../src/io/observability/log-lines.ts';
 import { createRequestLog, requestLine } from '../../../src/io/observability/request-log.ts';
 import { runs } from '../../support/depth.ts';
-import { connectRaw, sendRaw, startHttp } from '../../support/http.ts';
+import { connectRaw, plainRoute, route, sendRaw, startHttp } from '../../support/http.ts';
 
 const TIME = '2026-11-21T00:00:00.000Z';
 /** Longest write that a pipe takes whole. */
@@ -49,27 +49,8 @@ function startLogged() {
   const sink = collecting();
   const fixture = startHttp({
     routes: [
-      defineRoute({
-        method: 'GET',
-        path: '/plain/:id',
-        summary: 'Answers',
-        group: 'test',
-        auth: 'none',
-        limits: [],
-        errors: [],
-        handle: () => Reply.json(200, { fine: true }),
-      }),
-      defineRoute({
-        method: 'GET',
-        path: '/files/:code',
-        summary: 'Answers',
-        group: 'test',
-        auth: 'none',
-        limits: [],
-        errors: [],
-        secretPath: true,
-        handle: () => Reply.empty(),
-      }),
+      plainRoute('GET /plain/:id', () => Reply.json(200, { fine: true })),
+      route('GET /files/:code', { secretPath: true }, () => Reply.empty()),
     ],
     pipeline: {
       observers: [{ observe: createRequestLog({ requests: 'all' }, sink) ?? (() => undefined) }],
@@ -271,6 +252,14 @@ t.test('request log: a request that is cut off by the guard leaves a line', asyn
   t.match(lines(), [{ path: '/plain/1', status: 0 }]);
 });
 
+/** A pipe, a reader of it and the sink that writes to it. */
+function piped() {
+  const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
+  outputOf('mkfifo', [pipe]);
+  const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
+  return { reader, sink: openLineSink(openSync(pipe, constants.O_WRONLY)) };
+}
+
 t.test('log sink: lines are whole, in order, and written at the close', async (t) => {
   const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'log');
   const descriptor = openSync(file, 'a');
@@ -303,10 +292,7 @@ t.test('log sink: batches of all sizes keep their bytes while others are written
 });
 
 t.test('log sink: lines that a slow reader gets are whole, the others are counted as dropped', async (t) => {
-  const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
-  outputOf('mkfifo', [pipe]);
-  const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
-  const sink = openLineSink(openSync(pipe, constants.O_WRONLY));
+  const { reader, sink } = piped();
   const count = 4_000;
   for (let index = 0; index < count; index += 1) sink.write(`{"n":${index},"filler":"${'x'.repeat(990)}"}\n`);
   t.ok(sink.counters().dropped > 1_000);
@@ -352,10 +338,7 @@ t.test('log sink: a reader that never reads loses lines, counted, and delays no 
 });
 
 t.test('log sink: a reader that reads on after the close has given up gets what was taken', async (t) => {
-  const pipe = join(mkdtempSync(join(tmpdir(), 'gatehouse-log-')), 'pipe');
-  outputOf('mkfifo', [pipe]);
-  const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
-  const sink = openLineSink(openSync(pipe, constants.O_WRONLY));
+  const { reader, sink } = piped();
   // More than the pipe holds: a write is under way when the close gives up.
   for (let index = 0; index < 200; index += 1) sink.write(`{"filler":"${'x'.repeat(1_000)}"}\n`);
   await sink.close();

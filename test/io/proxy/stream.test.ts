@@ -10,7 +10,7 @@ import { listenOnLoopback } from '../../../kit/http.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
 import { holdTimeouts } from '../../support/held-timers.ts';
-import { connectRaw, requestText, sendRaw } from '../../support/http.ts';
+import { connectRaw, promiseOf, requestText, sendRaw } from '../../support/http.ts';
 import { BEARER, type ProxyFixtureOptions, startProxy } from '../../support/module.ts';
 
 const TOKEN = { authorization: `Bearer ${BEARER}` };
@@ -170,14 +170,8 @@ t.test('streams: an answer that breaks off cuts the connection, sized or chunked
 });
 
 t.test('streams: a client that leaves in mid-answer ends the call at the module', async (t) => {
-  let closed: () => void = () => undefined;
-  const gone = new Promise<void>((resolve) => {
-    closed = resolve;
-  });
-  let begin: () => void = () => undefined;
-  const begun = new Promise<void>((resolve) => {
-    begin = resolve;
-  });
+  const { promise: gone, resolve: closed } = promiseOf();
+  const { promise: begun, resolve: begin } = promiseOf();
   const proxy = await proxyOf(t, (_request, response) => {
     response.writeHead(200).on('close', closed).once('drain', begin);
     pour(response);
@@ -194,14 +188,8 @@ t.test('streams: a client that leaves in mid-answer ends the call at the module'
 // covers R1
 t.test('streams: a client that leaves in mid-request leaves the module a cut request', async (t) => {
   const seen: string[] = [];
-  let begun: () => void = () => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    begun = resolve;
-  });
-  let end: () => void = () => undefined;
-  const ended = new Promise<void>((resolve) => {
-    end = resolve;
-  });
+  const { promise: arrived, resolve: begun } = promiseOf();
+  const { promise: ended, resolve: end } = promiseOf();
   const proxy = await proxyOf(t, (request) => {
     request.once('data', () => begun());
     request.on('data', () => undefined);

@@ -1,7 +1,7 @@
 /** WebSockets to a module, with a client of the package `ws`: handshake, messages, ends, bounds and records. */
 import type { IncomingMessage } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { WebSocket, WebSocketServer } from 'ws';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { connectRaw, requestText } from '../../support/http.ts';
@@ -11,6 +11,7 @@ import {
   CLOSE,
   CONTINUATION,
   closeFrame,
+  type Frame,
   frame,
   framesOf,
   HANDSHAKE,
@@ -19,13 +20,10 @@ import {
   TEXT,
 } from './frames.ts';
 
-interface Teardown {
-  teardown(handler: () => Promise<void>): void;
-}
-
 const TOKEN = { authorization: `Bearer ${BEARER}` };
 const COOKIE = { cookie: `sid=${SID}` };
 const PATH = '/core/v1/echo?a=%20b';
+const HEAD = requestText('GET', PATH, { Authorization: `Bearer ${BEARER}`, ...HANDSHAKE });
 /** `readyState`. */
 const OPEN = 1;
 const CLOSED = 3;
@@ -41,7 +39,7 @@ interface ModuleSide {
 
 /** A module that accepts every upgrade and answers each message by itself. */
 async function proxyOf(
-  t: Teardown,
+  t: Test,
   options: ProxyFixtureOptions & { readonly protocol?: (offered: Set<string>) => string | false } = {},
 ) {
   const proxy = await startProxy(options);
@@ -91,6 +89,15 @@ function endOf(socket: WebSocket): Promise<readonly [code: number, reason: strin
 
 const opened = (socket: WebSocket) =>
   new Promise<void>((resolve, reject) => socket.on('open', resolve).on('error', reject));
+
+/** A client and the side of its module, both open. */
+async function pair(proxy: Proxy) {
+  const arrival = proxy.nextModule();
+  const client = connect(proxy);
+  const end = endOf(client);
+  await opened(client);
+  return { client, end, module: await arrival };
+}
 
 const nextMessage = (socket: WebSocket) =>
   new Promise<string | Buffer>((resolve) =>
@@ -175,25 +182,18 @@ t.test('WebSocket: the code and reason of either side reach the other', async (t
   ] as const) {
     const proxy = await proxyOf(t);
     for (const from of ['client', 'module'] as const) {
-      const arrival = proxy.nextModule();
-      const client = connect(proxy);
-      const clientEnd = endOf(client);
-      await opened(client);
-      const module = await arrival;
+      const { client, module, end } = await pair(proxy);
       const closing = from === 'client' ? client : module.socket;
       if (code === 1005) closing.close();
       else closing.close(code, reason);
-      t.same(await (from === 'client' ? module.closed : clientEnd), [code, reason], `${code} of the ${from}`);
+      t.same(await (from === 'client' ? module.closed : end), [code, reason], `${code} of the ${from}`);
     }
   }
 });
 
 t.test('WebSocket: a code that the library does not know reaches the module without a code', async (t) => {
   const proxy = await proxyOf(t);
-  const arrival = proxy.nextModule();
-  const client = connect(proxy);
-  await opened(client);
-  const module = await arrival;
+  const { client, module } = await pair(proxy);
   client.close(3000, 'own');
   t.same(await module.closed, [1005, '']);
 });
@@ -201,15 +201,11 @@ t.test('WebSocket: a code that the library does not know reaches the module with
 t.test('WebSocket: a connection that breaks is cut on the other side', async (t) => {
   const proxy = await proxyOf(t);
   for (const broken of ['client', 'module'] as const) {
-    const arrival = proxy.nextModule();
-    const client = connect(proxy);
-    const clientEnd = endOf(client);
-    await opened(client);
-    const module = await arrival;
+    const { client, module, end } = await pair(proxy);
     if (broken === 'client') client.terminate();
     else module.socket.terminate();
     if (broken === 'client') t.same(await module.closed, [1006, '']);
-    else t.same(await clientEnd, [1014, ''], 'bad gateway');
+    else t.same(await end, [1014, ''], 'bad gateway');
   }
 });
 
@@ -296,149 +292,92 @@ interface FrameCase {
 }
 
 const part = (opcode: number, payload: string | Uint8Array, fin: boolean) => frame({ opcode, payload, fin });
+const text = (payload: string | Uint8Array, more: Partial<Frame> = {}) =>
+  frame({ opcode: TEXT, payload, ...more });
+const binary = (payload: Uint8Array) => frame({ opcode: BINARY, payload });
 const euro = Buffer.from('€');
-const CUT = { module: 1006, client: null } as const;
+const MIB = 1024 * 1024;
+
+const passes = (name: string, messages: FrameCase['messages'], ...frames: Buffer[]): FrameCase => ({
+  ...{ name, frames },
+  ...(messages === undefined ? {} : { messages }),
+});
+/** Both sides get the code. */
+const closes = (name: string, code: number, ...frames: Buffer[]): FrameCase => ({
+  ...{ name, frames, module: code, client: code },
+});
+const cut = (name: string, ...frames: Buffer[]): FrameCase => ({ name, frames, module: 1006, client: null });
 
 const FRAMES: readonly FrameCase[] = [
-  { name: 'an empty text', frames: [frame({ opcode: TEXT })], messages: [''] },
-  { name: 'an empty binary', frames: [frame({ opcode: BINARY })], messages: [Buffer.alloc(0)] },
-  ...[125, 126, 127, 128, 65_535, 65_536].map((length) => ({
-    name: `a text of ${length} bytes`,
-    frames: [frame({ opcode: TEXT, payload: 'a'.repeat(length) })],
-    messages: ['a'.repeat(length)],
-  })),
-  {
-    name: 'lengths in more bits than needed',
-    frames: [
-      frame({ opcode: TEXT, payload: 'a', lengthBits: 16 }),
-      frame({ opcode: TEXT, payload: 'b', lengthBits: 64 }),
-    ],
-    messages: ['a', 'b'],
-  },
-  {
-    name: 'a message in three fragments',
-    frames: [part(TEXT, 'a', false), part(CONTINUATION, '', false), part(CONTINUATION, 'b', true)],
-    messages: ['ab'],
-  },
-  {
-    name: 'control frames between fragments',
-    frames: [
-      part(BINARY, 'a', false),
-      frame({ opcode: PING, payload: 'p' }),
-      frame({ opcode: PONG }),
-      part(CONTINUATION, 'b', true),
-    ],
-    messages: [Buffer.from('ab')],
-  },
-  {
-    name: 'a character in two fragments',
-    frames: [part(TEXT, euro.subarray(0, 1), false), part(CONTINUATION, euro.subarray(1), true)],
-    messages: ['€'],
-  },
-  { name: 'a ping of 125 bytes', frames: [frame({ opcode: PING, payload: 'p'.repeat(125) })] },
-  { name: 'a pong that nothing asked for', frames: [frame({ opcode: PONG, payload: 'p' })] },
-  {
-    name: 'bytes that are not UTF-8 in a binary',
-    frames: [frame({ opcode: BINARY, payload: Buffer.from([0xff]) })],
-    messages: [Buffer.from([0xff])],
-  },
+  passes('an empty text', [''], frame({ opcode: TEXT })),
+  passes('an empty binary', [Buffer.alloc(0)], frame({ opcode: BINARY })),
+  ...[125, 126, 127, 128, 65_535, 65_536].map((length) =>
+    passes(`a text of ${length} bytes`, ['a'.repeat(length)], text('a'.repeat(length))),
+  ),
+  passes(
+    'lengths in more bits than needed',
+    ['a', 'b'],
+    text('a', { lengthBits: 16 }),
+    text('b', { lengthBits: 64 }),
+  ),
+  passes(
+    'a message in three fragments',
+    ['ab'],
+    ...[part(TEXT, 'a', false), part(CONTINUATION, '', false), part(CONTINUATION, 'b', true)],
+  ),
+  passes(
+    'control frames between fragments',
+    [Buffer.from('ab')],
+    ...[part(BINARY, 'a', false), frame({ opcode: PING, payload: 'p' }), frame({ opcode: PONG })],
+    part(CONTINUATION, 'b', true),
+  ),
+  passes(
+    'a character in two fragments',
+    ['€'],
+    ...[part(TEXT, euro.subarray(0, 1), false), part(CONTINUATION, euro.subarray(1), true)],
+  ),
+  passes('a ping of 125 bytes', undefined, frame({ opcode: PING, payload: 'p'.repeat(125) })),
+  passes('a pong that nothing asked for', undefined, frame({ opcode: PONG, payload: 'p' })),
+  passes('bytes that are not UTF-8 in a binary', [Buffer.from([0xff])], binary(Buffer.from([0xff]))),
   { name: 'a close frame with code 1000', frames: [closeFrame(1000, 'x')], client: 1000 },
-  { name: 'a close frame without a code', frames: [closeFrame()], module: 1005, client: 1005 },
-  { name: 'a close frame with code 4000', frames: [closeFrame(4000)], module: 4000, client: 4000 },
-  {
-    name: 'frames after a close frame',
-    frames: [closeFrame(1001), frame({ opcode: TEXT, payload: 'late' })],
-    module: 1001,
-    client: 1001,
-  },
-  ...[999, 1004, 1005, 1006, 1015, 5000].map((code) => ({
-    name: `a close frame with code ${code}`,
-    frames: [closeFrame(code)],
-    module: 1005,
-    client: 1005,
-  })),
-  {
-    name: 'a close frame whose reason is not UTF-8',
-    frames: [closeFrame(1000, Buffer.from([0xff]))],
-    module: 1005,
-    client: 1005,
-  },
-  {
-    name: 'a close frame of one byte',
-    frames: [frame({ opcode: CLOSE, payload: 'a' })],
-    module: 1005,
-    client: 1005,
-  },
-  {
-    name: 'a text that is not UTF-8',
-    frames: [frame({ opcode: TEXT, payload: Buffer.from([0x61, 0xff]) })],
-    ...CUT,
-  },
-  {
-    name: 'a text that ends in a character',
-    frames: [frame({ opcode: TEXT, payload: euro.subarray(0, 2) })],
-    ...CUT,
-  },
-  {
-    name: 'a surrogate',
-    frames: [frame({ opcode: TEXT, payload: Buffer.from([0xed, 0xa0, 0x80]) })],
-    ...CUT,
-  },
-  {
-    name: 'fragments that are not UTF-8 together',
-    frames: [part(TEXT, euro.subarray(0, 1), false), part(CONTINUATION, 'x', true)],
-    ...CUT,
-  },
-  { name: 'a continuation without a beginning', frames: [part(CONTINUATION, 'a', true)], ...CUT },
-  {
-    name: 'a new message within another',
-    frames: [part(TEXT, 'a', false), part(TEXT, 'b', true)],
-    ...CUT,
-  },
-  ...[1, 2, 4, 7].map((rsv) => ({
-    name: `reserved bits ${rsv}`,
-    frames: [frame({ opcode: TEXT, payload: 'a', rsv })],
-    ...CUT,
-  })),
-  ...[3, 7, 11, 15].map((opcode) => ({
-    name: `reserved opcode ${opcode}`,
-    frames: [frame({ opcode, payload: 'a' })],
-    ...CUT,
-  })),
-  { name: 'a ping in fragments', frames: [part(PING, 'a', false)], ...CUT },
-  { name: 'a ping of 126 bytes', frames: [frame({ opcode: PING, payload: 'p'.repeat(126) })], ...CUT },
-  {
-    name: 'one byte above 1 MiB',
-    frames: [frame({ opcode: BINARY, payload: Buffer.alloc(1024 * 1024 + 1) })],
-    module: 1009,
-    client: 1009,
-  },
-  {
-    name: 'above 1 MiB in fragments',
-    frames: [part(BINARY, Buffer.alloc(1024 * 1024), false), part(CONTINUATION, 'a', true)],
-    module: 1009,
-    client: 1009,
-  },
-  {
-    name: 'above 2 MiB',
-    frames: [frame({ opcode: BINARY, declaredBytes: 3 * 1024 * 1024 })],
-    ...CUT,
-  },
-  {
-    name: 'a length of 2^63',
-    frames: [Buffer.from([0x82, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4])],
-    ...CUT,
-  },
+  closes('a close frame without a code', 1005, closeFrame()),
+  closes('a close frame with code 4000', 4000, closeFrame(4000)),
+  closes('frames after a close frame', 1001, closeFrame(1001), text('late')),
+  ...[999, 1004, 1005, 1006, 1015, 5000].map((code) =>
+    closes(`a close frame with code ${code}`, 1005, closeFrame(code)),
+  ),
+  closes('a close frame whose reason is not UTF-8', 1005, closeFrame(1000, Buffer.from([0xff]))),
+  closes('a close frame of one byte', 1005, frame({ opcode: CLOSE, payload: 'a' })),
+  cut('a text that is not UTF-8', text(Buffer.from([0x61, 0xff]))),
+  cut('a text that ends in a character', text(euro.subarray(0, 2))),
+  cut('a surrogate', text(Buffer.from([0xed, 0xa0, 0x80]))),
+  cut(
+    'fragments that are not UTF-8 together',
+    ...[part(TEXT, euro.subarray(0, 1), false), part(CONTINUATION, 'x', true)],
+  ),
+  cut('a continuation without a beginning', part(CONTINUATION, 'a', true)),
+  cut('a new message within another', part(TEXT, 'a', false), part(TEXT, 'b', true)),
+  ...[1, 2, 4, 7].map((rsv) => cut(`reserved bits ${rsv}`, text('a', { rsv }))),
+  ...[3, 7, 11, 15].map((opcode) => cut(`reserved opcode ${opcode}`, frame({ opcode, payload: 'a' }))),
+  cut('a ping in fragments', part(PING, 'a', false)),
+  cut('a ping of 126 bytes', frame({ opcode: PING, payload: 'p'.repeat(126) })),
+  closes('one byte above 1 MiB', 1009, binary(Buffer.alloc(MIB + 1))),
+  closes(
+    'above 1 MiB in fragments',
+    1009,
+    ...[part(BINARY, Buffer.alloc(MIB), false), part(CONTINUATION, 'a', true)],
+  ),
+  cut('above 2 MiB', frame({ opcode: BINARY, declaredBytes: 3 * MIB })),
+  cut('a length of 2^63', Buffer.from([0x82, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4])),
 ];
 
 // covers S19
 t.test('WebSocket: frames of a client, byte for byte', async (t) => {
   const proxy = await proxyOf(t);
-  const head = requestText('GET', PATH, { Authorization: `Bearer ${BEARER}`, ...HANDSHAKE });
   for (const { name, frames, messages = [], module = 1000, client = 1000 } of FRAMES) {
     const arrival = proxy.nextModule();
     const connection = connectRaw(proxy.http.port);
-    t.equal((await connection.ask(head)).status, 101, name);
+    t.equal((await connection.ask(HEAD)).status, 101, name);
     const side = await arrival;
     for (const each of frames) connection.send(each);
     connection.send(closeFrame(1000));
@@ -455,10 +394,9 @@ t.test('WebSocket: frames of a client, byte for byte', async (t) => {
 
 t.test('WebSocket: what a client sends before the answer ends its connection and runs nothing', async (t) => {
   const proxy = await proxyOf(t);
-  const head = requestText('GET', PATH, { Authorization: `Bearer ${BEARER}`, ...HANDSHAKE });
-  for (const early of [frame({ opcode: TEXT, payload: 'a' }), requestText('GET', '/core/v1/next', TOKEN)]) {
+  for (const early of [text('a'), requestText('GET', '/core/v1/next', TOKEN)]) {
     const connection = connectRaw(proxy.http.port);
-    connection.send(Buffer.concat([Buffer.from(head), Buffer.from(early)]));
+    connection.send(Buffer.concat([Buffer.from(HEAD), Buffer.from(early)]));
     t.notMatch(await connection.ended(), / 101 /);
     connection.close();
   }
@@ -474,16 +412,14 @@ t.test('WebSocket: what a client sends before the answer ends its connection and
 t.test('WebSocket: each socket has a record of its attempt and one of its end, and one call', async (t) => {
   const calls: object[] = [];
   const proxy = await proxyOf(t, { onCall: (call) => calls.push(call) });
-  const arrival = proxy.nextModule();
-  const client = connect(proxy);
-  await opened(client);
+  const { client, module } = await pair(proxy);
   const outcomes = () => proxy.audit.map(({ event, fields }) => [event, fields['name'], fields['outcome']]);
   const record = (outcome: string) => ['rest.call', 'WEBSOCKET /core/v1/echo', outcome];
   t.same(outcomes(), [record('attempt')], 'without the query');
   t.match(calls, [{ name: 'core', outcome: 'ok' }]);
   t.match(proxy.http.finished, [{ status: 101, route: '/:module/:version/:path', userId: '1842001' }]);
   client.close();
-  await (await arrival).closed;
+  await module.closed;
   await proxy.sockets.drain();
   t.same(outcomes(), [record('attempt'), record('ok')]);
   t.equal(calls.length, 1);
@@ -556,15 +492,12 @@ t.test('WebSocket: all sockets have a maximum, beyond which handshakes are 503',
 
 t.test('WebSocket: the end of a session ends its sockets with 1008', async (t) => {
   const proxy = await proxyOf(t);
-  const arrival = proxy.nextModule();
-  const mine = connect(proxy);
-  await opened(mine);
+  const { module, end } = await pair(proxy);
   const other = connect(proxy, COOKIE);
   await opened(other);
-  const end = endOf(mine);
   proxy.sockets.sessionEnded(AGENT_SESSION);
   t.same(await end, [1008, '']);
-  t.same(await (await arrival).closed, [1008, '']);
+  t.same(await module.closed, [1008, '']);
   t.equal(other.readyState, OPEN);
 });
 
@@ -583,11 +516,7 @@ t.test(
   async (t) => {
     const proxy = await proxyOf(t);
     for (const from of ['client', 'module'] as const) {
-      const arrival = proxy.nextModule();
-      const client = connect(proxy);
-      await opened(client);
-      const module = await arrival;
-      const end = endOf(client);
+      const { client, module, end } = await pair(proxy);
       const received: unknown[] = [];
       client.on('message', (bytes: Buffer) => received.push(bytes));
       proxy.node.admits = false;
@@ -633,12 +562,8 @@ t.test('WebSocket: a drain waits for a handshake under way, and ends its socket'
 // covers S18
 t.test('WebSocket: a module that takes nothing ends the socket with 1013', async (t) => {
   const proxy = await proxyOf(t);
-  const arrival = proxy.nextModule();
-  const client = connect(proxy);
-  await opened(client);
-  const module = await arrival;
+  const { client, module, end } = await pair(proxy);
   module.socket.pause();
-  const end = endOf(client);
   const piece = Buffer.alloc(256 * 1024);
   // The kernels of both sides take some megabytes.
   for (let sent = 0; sent < 64; sent += 1) client.send(piece);
@@ -651,10 +576,8 @@ t.test('WebSocket: a module that takes nothing ends the socket with 1013', async
 // covers S18
 t.test('WebSocket: a client that reads nothing pauses its module, and loses nothing', async (t) => {
   const proxy = await proxyOf(t);
-  const arrival = proxy.nextModule();
-  const client = connect(proxy);
-  await opened(client);
-  const { socket } = await arrival;
+  const { client, module } = await pair(proxy);
+  const { socket } = module;
   client.pause();
   const count = 100;
   const sizeBytes = 256 * 1024;
@@ -684,21 +607,17 @@ t.test('WebSocket: a client that reads nothing pauses its module, and loses noth
 
 t.test('WebSocket: faulty frames of a module end the socket with 1014', async (t) => {
   const proxy = await proxyOf(t);
-  for (const bytes of [frame({ opcode: TEXT, payload: 'a' }), frame({ opcode: 3, isMasked: false })]) {
-    const arrival = proxy.nextModule();
-    const client = connect(proxy);
-    await opened(client);
-    const end = endOf(client);
-    const { socket } = await arrival;
-    Reflect.get(socket, '_socket').write(bytes);
-    t.same(await end, [1014, '']);
+  const faulty: Record<string, (socket: WebSocket) => void> = {
+    'a masked frame': (socket) => Reflect.get(socket, '_socket').write(text('a')),
+    'a reserved opcode': (socket) =>
+      Reflect.get(socket, '_socket').write(frame({ opcode: 3, isMasked: false })),
+    'a message above 1 MiB': (socket) => socket.send(Buffer.alloc(MIB + 1)),
+  };
+  for (const [name, send] of Object.entries(faulty)) {
+    const { module, end } = await pair(proxy);
+    send(module.socket);
+    t.same(await end, [1014, ''], name);
   }
-  const arrival = proxy.nextModule();
-  const client = connect(proxy);
-  await opened(client);
-  const end = endOf(client);
-  (await arrival).socket.send(Buffer.alloc(1024 * 1024 + 1));
-  t.same(await end, [1014, ''], 'a message above 1 MiB');
 });
 
 // covers S18
@@ -718,10 +637,9 @@ t.test('WebSocket: a silent side is pinged, then closed; an answer to a ping kee
       timers.shift()?.();
     }
   };
-  const head = requestText('GET', PATH, { Authorization: `Bearer ${BEARER}`, ...HANDSHAKE });
   const arrival = proxy.nextModule();
   const silent = connectRaw(proxy.http.port);
-  await silent.ask(head);
+  await silent.ask(HEAD);
   const live = connect(proxy);
   await opened(live);
   const modulePinged = new Promise(

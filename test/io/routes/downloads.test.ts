@@ -22,7 +22,7 @@ import {
   SIGNED_APP_BEARER,
   startDownloads,
 } from '../../support/files/downloads.ts';
-import { connectRaw, type RawAnswer, requestText, sendRaw } from '../../support/http.ts';
+import { connectRaw, promiseOf, type RawAnswer, requestText, sendRaw } from '../../support/http.ts';
 
 const COOKIE = { Cookie: `sid=${SID}` };
 const AGENT = { Authorization: `Bearer ${BEARER}` };
@@ -163,19 +163,14 @@ t.test('any fields: the front answers what the pure rules say, byte for byte', a
 // covers S11
 t.test('bodies: answers that wait for the chat module at once never hold each other’s bytes', async (t) => {
   let asked = 0;
-  let release: () => void = () => undefined;
-  let gate = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  let gate = promiseOf();
   // The module answers all of a round in the same moment.
   const held = async () => {
     asked += 1;
     if (asked % 40 === 0) {
-      release();
-      gate = new Promise((resolve) => {
-        release = resolve;
-      });
-    } else await gate;
+      gate.resolve();
+      gate = promiseOf();
+    } else await gate.promise;
   };
   const { http, codes, put } = await startDownloads(t, { held });
   const ids = Array.from({ length: 40 }, (_, index) => String(100 + index));
@@ -624,10 +619,7 @@ t.test('modules: a failing chat module is reported as such, and a wrong size is 
 });
 
 t.test('file cache: questions at the same time are one, and what is remembered is bounded', async (t) => {
-  let answer: () => void = () => undefined;
-  const held = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
+  const { promise: held, resolve: answer } = promiseOf();
   const fixture: DownloadFixture = await startDownloads(t, {
     describe: (fileId) => {
       const file = fixture.chat.get('7');

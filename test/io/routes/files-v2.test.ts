@@ -84,24 +84,6 @@ t.test('v2 draft: a chat id of 0, less or none is the personal storage', async (
   }
 });
 
-// covers R66
-t.test('v2 draft: an unknown linked message is 404, in query and body', async (t) => {
-  const fixture = await startDrafts(t);
-  fixture.chat.unknownMessages.add('12');
-  const url = `${fixture.http.url}/auth/v2/file/create_draft`;
-  const expected = { error: { code: 1004, message: 'Linked message not found' } };
-  const query = new URLSearchParams({ fileName: 'a', linkedMessageId: '12' });
-  const byQuery = await fetch(`${url}?${query}`, { method: 'POST', headers: PERSON_HEADERS });
-  t.equal(byQuery.status, 404);
-  t.match(await byQuery.json(), expected);
-  const headers = { ...PERSON_HEADERS, 'Content-Type': 'application/json' };
-  const body = JSON.stringify({ fileName: 'a', linkedMessageId: '12' });
-  const byBody = await fetch(url, { method: 'POST', headers, body });
-  t.equal(byBody.status, 404);
-  t.match(await byBody.json(), expected);
-  t.match(await createAnswer(fixture, { fileName: 'a', linkedMessageId: '13' }), { status: 200 });
-});
-
 // covers S14
 t.test('v2 draft: refusals name, size, module, in this order, and a checksum never refuses', async (t) => {
   const fixture = await startDrafts(t, {

@@ -7,7 +7,6 @@ import { SCOPE_SETTINGS } from '../../../src/domain/limits/quotas.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import type { SessionContext } from '../../../src/domain/sessions.ts';
 import { LiveSettings, SETTINGS } from '../../../src/domain/settings/settings.ts';
-import { MINUTE_MS } from '../../../src/domain/time.ts';
 import type { SessionLookup } from '../../../src/io/http/table/route.ts';
 import { createAdminSettingRoutes } from '../../../src/io/routes/admin/settings.ts';
 import {
@@ -17,25 +16,11 @@ import {
   info,
   relatedOrigins,
 } from '../../../src/io/routes/info.ts';
-import { makeSite, requestText, START_MS, sendRaw, startHttp } from '../../support/http.ts';
+import { BROWSER_SESSION, makeSite, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const HEALTHY: HealthFacts = { databaseConnected: true, activeSessions: 3, rssBytes: 5_000, degraded: [] };
-const ADMIN: SessionContext = {
-  id: '7',
-  kind: 'browser',
-  loginType: null,
-  userId: '42',
-  keyId: null,
-  keyType: 'Unknown',
-  publicKey: null,
-  appId: null,
-  proven: true,
-  createdMs: START_MS,
-  expiresMs: START_MS + 60 * MINUTE_MS,
-  role: 'admin',
-  nickname: 'Ada',
-};
-const { role: _, ...ALICE } = ADMIN;
+const ALICE: SessionContext = { ...BROWSER_SESSION, nickname: 'Ada' };
+const ADMIN: SessionContext = { ...ALICE, role: 'admin' };
 /** Knows the admin `root` and the user `alice`. */
 const GATE: SessionLookup = {
   authenticate: (token) =>
@@ -68,14 +53,6 @@ function start(t: Test, facts: () => HealthFacts = () => HEALTHY, site = {}) {
   };
   return { ...fixture, get, settings: live };
 }
-
-t.test('get_info: project, version of three numbers and the time in UTC, nothing else', async (t) => {
-  const { get, time } = start(t, undefined, { project: 'shop', version: '1.22.3' });
-  t.strictSame(await get('/auth/v1/get_info'), {
-    status: 200,
-    json: { result: { project: 'shop', version: '1.22.3', utcNow: new Date(time.nowMs).toISOString() } },
-  });
-});
 
 // covers R81
 t.test('related origins: pages that may use the passkeys, without native apps', async (t) => {

@@ -5,7 +5,7 @@ import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { INSTRUCTIONS } from '../../../src/io/mcp/instructions.ts';
 import { runs } from '../../support/depth.ts';
-import { connectRaw, requestText, startHttp } from '../../support/http.ts';
+import { sendRaw, startHttp } from '../../support/http.ts';
 import { type McpFixture, SESSION_IDS, startMcp, TOKENS } from '../../support/mcp.ts';
 import { routeTable } from '../../support/route-table.ts';
 
@@ -31,15 +31,8 @@ const SILENT = [
 
 /** Status, framing fields, media type and body, as they are sent. */
 async function bareAnswer(body: string, headers: Readonly<Record<string, string>>): Promise<unknown[]> {
-  const connection = connectRaw(mcp.http.port);
-  const {
-    status,
-    headers: given,
-    body: sent,
-  } = await connection.ask(
-    requestText('POST', '/mcp', { 'Content-Type': 'application/json', ...headers }, body),
-  );
-  connection.close();
+  const json = { 'Content-Type': 'application/json', ...headers };
+  const { status, headers: given, body: sent } = await mcp.http.ask('POST', '/mcp', json, body);
   return [status, given['content-length'], given['transfer-encoding'], given['content-type'], sent];
 }
 
@@ -307,10 +300,7 @@ t.test('body: one byte over 256 KiB is 413', async (t) => {
 
 // covers R38
 t.test('paths of an authorization server: 404 with a small JSON body, whatever the method', async (t) => {
-  const whole = startHttp({
-    routes: routeTable(),
-  });
-  t.teardown(() => whole.close());
+  const whole = closeAfter(t, startHttp({ routes: routeTable() }));
 
   const differing: unknown[] = [];
   for (const path of [
@@ -334,56 +324,22 @@ t.test('paths of an authorization server: 404 with a small JSON body, whatever t
   t.same(differing, []);
 });
 
-t.test('methods that /mcp has not: 405 with the Allow of GET, and preflights name the same', async (t) => {
-  for (const method of ['PUT', 'PATCH', 'GET']) {
-    const answer = await fetch(`${mcp.http.url}/mcp`, { method });
-    t.equal(answer.status, 405, method);
-    t.equal(answer.headers.get('allow'), 'POST, DELETE', method);
-  }
-  const origin = `http://localhost:${mcp.http.port}`;
-  const preflight = await fetch(`${mcp.http.url}/mcp`, { method: 'OPTIONS', headers: { origin } });
-  t.equal(preflight.headers.get('allow'), 'POST, DELETE');
-  t.equal(preflight.headers.get('access-control-allow-methods'), 'POST, DELETE');
-});
-
 // covers R34
-t.test('browsers: preflight of an allowed origin, refusal of foreign Host and Origin', async (t) => {
-  const origin = `http://localhost:${mcp.http.port}`;
-  const preflight = await fetch(`${mcp.http.url}/mcp`, {
-    method: 'OPTIONS',
-    headers: { origin, 'access-control-request-method': 'POST' },
-  });
-  t.equal(preflight.status, 204);
-  const allowed = preflight.headers.get('access-control-allow-headers') ?? '';
-  for (const name of [
-    'Authorization',
-    'Content-Type',
-    'Mcp-Session-Id',
-    'Mcp-Protocol-Version',
-    'X-MCP-Code',
-    'X-Device-Guid',
-  ])
-    t.ok(allowed.includes(name), name);
-  const answered = await mcp.post(message('ping'), { origin });
-  const exposed = answered.headers.get('access-control-expose-headers') ?? '';
-  for (const name of ['Mcp-Session-Id', 'X-RateLimit', 'Retry-After']) t.ok(exposed.includes(name), name);
-  t.equal((await mcp.post(message('ping'), { origin: 'http://evil.example' })).status, 403);
-  const rebound = connectRaw(mcp.http.port);
-  t.equal(
-    (
-      await rebound.ask(
-        requestText(
-          'POST',
-          '/mcp',
-          { Host: 'evil.example', 'Content-Type': 'application/json' },
-          message('ping'),
-        ),
-      )
-    ).status,
-    403,
-  );
-  rebound.close();
-});
+t.test(
+  'methods that /mcp has not: 405 with the Allow of GET, preflights name the same, a foreign page is 403',
+  async (t) => {
+    for (const method of ['PUT', 'PATCH', 'GET']) {
+      const answer = await fetch(`${mcp.http.url}/mcp`, { method });
+      t.equal(answer.status, 405, method);
+      t.equal(answer.headers.get('allow'), 'POST, DELETE', method);
+    }
+    const origin = `http://localhost:${mcp.http.port}`;
+    const preflight = await fetch(`${mcp.http.url}/mcp`, { method: 'OPTIONS', headers: { origin } });
+    t.equal(preflight.headers.get('allow'), 'POST, DELETE');
+    t.equal(preflight.headers.get('access-control-allow-methods'), 'POST, DELETE');
+    t.equal((await mcp.post(message('ping'), { origin: 'http://evil.example' })).status, 403);
+  },
+);
 
 // covers R38
 t.test('Mcp-Session-Id: missing, unknown or foreign, the bearer decides', async (t) => {
@@ -405,12 +361,8 @@ t.test('bearer: what opens nothing is -32001 in HTTP 200, never anonymous', asyn
   const answers: unknown[][] = [];
   for (const authorization of ['Bearer unknown', 'Bearer ', 'bearer', 'Basic dTpw', 'anonymous']) {
     for (const method of methods) {
-      const { status, text } = await mcp.post(
-        message(method, 1, { name: 'sessions', uri: 'gatehouse://gateway/info' }),
-        {
-          authorization,
-        },
-      );
+      const body = message(method, 1, { name: 'sessions', uri: 'gatehouse://gateway/info' });
+      const { status, text } = await mcp.post(body, { authorization });
       const { id, error } = JSON.parse(text);
       answers.push([authorization, method, status, id, error?.code]);
     }
@@ -419,53 +371,12 @@ t.test('bearer: what opens nothing is -32001 in HTTP 200, never anonymous', asyn
     answers,
     answers.map(([authorization, method]) => [authorization, method, 200, 1, -32001]),
   );
-  const twice = connectRaw(mcp.http.port);
   const body = message('tools/list');
-  t.match(
-    JSON.parse(
-      (
-        await twice.ask(
-          `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer verified\r\nAuthorization: Bearer basic\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-        )
-      ).body,
-    ),
-    { error: { code: -32001 } },
-  );
-  twice.close();
+  const twice = `Authorization: Bearer verified\r\nAuthorization: Bearer basic\r\nContent-Length: ${body.length}`;
+  const head = `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${twice}`;
+  const answer = await sendRaw(mcp.http.port, `${head}\r\n\r\n${body}`);
+  t.match(JSON.parse(answer.body), { error: { code: -32001 } });
 });
-
-t.test(
-  'capability code without a session: where no module says what it opens it is -32000, wherever it stands',
-  async (t) => {
-    const uri = 'gatehouse://gateway/info';
-    for (const method of ['tools/list', 'tools/call', 'resources/list', 'resources/read']) {
-      const params = { name: 'wallet_get_balance', uri };
-      const ways: [string, Record<string, string>, object][] = [
-        ['header', { 'x-mcp-code': 'abc' }, params],
-        ['params', {}, { ...params, code: 'abc' }],
-        ['arguments', {}, { ...params, arguments: { code: 'abc' } }],
-      ];
-      const differing: unknown[] = [];
-      for (const [way, headers, given] of ways) {
-        const answer = await mcp.rpc(method, given, undefined, headers);
-        if (answer.error?.code !== -32000 || !/capability module/.test(answer.error.message))
-          differing.push([`${method} ${way}`, answer.error]);
-        // With a bearer the code is plain data.
-        const withBearer = await mcp.rpc(method, given, TOKENS.McpVerified, headers);
-        if (/capability/.test(withBearer.error?.message ?? ''))
-          differing.push([`${method} ${way}, with a bearer`, withBearer.error]);
-      }
-      t.same(differing, []);
-      const answer = await fetch(`${mcp.http.url}/mcp?code=abc`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: message(method, 1, params),
-      });
-      t.match(await answer.json(), { error: { code: -32000 } }, `${method} query`);
-    }
-    t.strictSame((await mcp.rpc('ping', {}, undefined, { 'x-mcp-code': 'abc' })).result, {});
-  },
-);
 
 t.test('a full bound of the gateway: 503 with Retry-After and -32000 in one body', async (t) => {
   const bounds = new SharedBounds(new LiveSettings(), { requests: 2 });

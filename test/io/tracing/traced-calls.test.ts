@@ -1,9 +1,11 @@
 /** Traces of tool calls on the real pipeline: what modules get, what spans say, and that nothing exists unsampled. */
-import t from 'tap';
-import { defineRoute, type RouteContext } from '../../../src/io/http/table/route.ts';
+import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
+import type { RouteContext } from '../../../src/io/http/table/route.ts';
 import { REQUEST_SPANS_MAX, type SpanSink, TraceSpan } from '../../../src/io/tracing/span.ts';
 import { TracedActors } from '../../../src/io/tracing/traced-actors.ts';
 import { Tracing } from '../../../src/io/tracing/tracing.ts';
+import { plainRoute } from '../../support/http.ts';
 import { type McpFixtureOptions, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -12,7 +14,7 @@ const RECEIVED = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-00`, tracestate: 'v
 const OTHER_TRACE = 'a'.repeat(32);
 
 /** /mcp with a route that shows its context, and the spans that ended. */
-async function startTraced(sampleRatio: number | undefined, more: McpFixtureOptions = {}) {
+async function startTraced(t: Test, sampleRatio: number | undefined, more: McpFixtureOptions = {}) {
   const ended: TraceSpan[] = [];
   const contexts: RouteContext[] = [];
   const sink: SpanSink = { add: (span) => void ended.push(span), dropped: () => undefined };
@@ -21,25 +23,19 @@ async function startTraced(sampleRatio: number | undefined, more: McpFixtureOpti
     sampleRatio === undefined
       ? undefined
       : new Tracing({ sink, sampleRatio, random: () => 0.5, elapsed, clock: Date.now });
-  const fixture = await startMcp({
-    ...more,
-    pipeline: { tracing },
-    routes: [
-      defineRoute({
-        method: 'GET',
-        path: '/shown',
-        summary: 'Shows its context',
-        group: 'test',
-        auth: 'none',
-        limits: [],
-        errors: [],
-        handle(context) {
+  const fixture = closeAfter(
+    t,
+    await startMcp({
+      ...more,
+      pipeline: { tracing },
+      routes: [
+        plainRoute('GET /shown', (context) => {
           contexts.push(context);
           return null;
-        },
-      }),
-    ],
-  });
+        }),
+      ],
+    }),
+  );
   const call = (headers: Record<string, string> = {}, meta?: object) =>
     fixture.rpc(
       'tools/call',
@@ -53,8 +49,7 @@ async function startTraced(sampleRatio: number | undefined, more: McpFixtureOpti
 t.test(
   'traces: a module gets its own parent in a sampled request, and the tracestate as it came',
   async (t) => {
-    const { fixture, ended, call } = await startTraced(1, { backend: () => ({ body: '{"result":1}' }) });
-    t.teardown(() => fixture.close());
+    const { fixture, ended, call } = await startTraced(t, 1, { backend: () => ({ body: '{"result":1}' }) });
     await call(RECEIVED);
     const client = ended.find(({ kind }) => kind === 'client');
     t.match(fixture.asked[0]?.headers, {
@@ -65,10 +60,9 @@ t.test(
 );
 
 t.test('traces: without sampling a module gets traceparent and tracestate as they came', async (t) => {
-  const { fixture, ended, call } = await startTraced(undefined, {
+  const { fixture, ended, call } = await startTraced(t, undefined, {
     backend: () => ({ body: '{"result":1}' }),
   });
-  t.teardown(() => fixture.close());
   await call(RECEIVED);
   t.match(fixture.asked[0]?.headers, RECEIVED);
   await call({ tracestate: 'vendor=1' });
@@ -79,8 +73,7 @@ t.test('traces: without sampling a module gets traceparent and tracestate as the
 });
 
 t.test('traces: _meta names the parent of a call where the head names none', async (t) => {
-  const { fixture, ended, call } = await startTraced(1, { backend: () => ({ body: '{"result":1}' }) });
-  t.teardown(() => fixture.close());
+  const { fixture, ended, call } = await startTraced(t, 1, { backend: () => ({ body: '{"result":1}' }) });
   await call({}, RECEIVED);
   const named = (start: string) => ended.find(({ name }) => name.startsWith(start));
   const own = named('tools/call');
@@ -102,8 +95,7 @@ t.test('traces: _meta names the parent of a call where the head names none', asy
 });
 
 t.test('traces: each call of a batch has its own parent, and they share the bound of spans', async (t) => {
-  const { fixture, ended } = await startTraced(1, { backend: () => ({ body: '{"result":1}' }) });
-  t.teardown(() => fixture.close());
+  const { fixture, ended } = await startTraced(t, 1, { backend: () => ({ body: '{"result":1}' }) });
   const calls = Array.from({ length: 100 }, (_, id) => ({
     jsonrpc: '2.0',
     id,
@@ -126,8 +118,7 @@ t.test('traces: each call of a batch has its own parent, and they share the boun
 t.test(
   'traces: without sampling a module gets the context of _meta, of which only what is well formed',
   async (t) => {
-    const { fixture, call } = await startTraced(undefined, { backend: () => ({ body: '{"result":1}' }) });
-    t.teardown(() => fixture.close());
+    const { fixture, call } = await startTraced(t, undefined, { backend: () => ({ body: '{"result":1}' }) });
     const passed = async (meta: object) => {
       await call({}, meta);
       const { traceparent, tracestate } = fixture.asked.at(-1)?.headers ?? {};
@@ -151,10 +142,9 @@ t.test(
 );
 
 t.test('traces: errors of tools and modules are those of the conventions', async (t) => {
-  const { fixture, ended, call } = await startTraced(1, {
+  const { fixture, ended, call } = await startTraced(t, 1, {
     backend: () => ({ status: 503, body: '{"error":{"code":1,"message":"down"}}' }),
   });
-  t.teardown(() => fixture.close());
   await call();
   await fixture.rpc('tools/call', { name: 'made_up_by_a_caller' }, TOKENS.McpVerified);
   const errors = ended.map(({ name, errorType }) => [name.split(' ').at(0), errorType]);
@@ -171,8 +161,7 @@ t.test('traces: errors of tools and modules are those of the conventions', async
 
 t.test('traces: an unsampled request has no span, and its route the actor system itself', async (t) => {
   for (const ratio of [undefined, 0.4]) {
-    const { fixture, ended, contexts } = await startTraced(ratio);
-    t.teardown(() => fixture.close());
+    const { fixture, ended, contexts } = await startTraced(t, ratio);
     await fetch(`${fixture.http.url}/shown`);
     const [context] = contexts;
     t.equal(context?.span, undefined);
@@ -180,8 +169,7 @@ t.test('traces: an unsampled request has no span, and its route the actor system
     t.equal(context?.actors, context?.actors, 'no object is made for it');
     t.equal(ended.length, 0);
   }
-  const sampled = await startTraced(0.6);
-  t.teardown(() => sampled.fixture.close());
+  const sampled = await startTraced(t, 0.6);
   await fetch(`${sampled.fixture.http.url}/shown`);
   t.ok(sampled.contexts[0]?.span instanceof TraceSpan);
   t.ok(sampled.contexts[0]?.actors instanceof TracedActors);
