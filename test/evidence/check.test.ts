@@ -16,9 +16,9 @@ const thing = defineRoute({
   summary: 'A thing',
   group: 'system',
   auth: 'none',
-  limits: [],
   errors: ['KeyNotFound'],
-  docs: { description: 'A thing', answers: { 410: { description: 'Gone' } } },
+  description: 'A thing',
+  docs: { answers: { 410: { description: 'Gone' } } },
   handle: () => undefined,
 });
 const WHOLE: Expected = {

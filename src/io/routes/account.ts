@@ -25,10 +25,9 @@ const account = defineRoute({
   method: 'GET',
   path: '/auth/v1/account',
   summary: 'The account: id, nickname, contacts',
-  docs: { description: 'A code that is sent to one of the contacts logs in to the account.' },
+  description: 'A code that is sent to one of the contacts logs in to the account.',
   group: 'auth',
   auth: 'session',
-  limits: [],
   result: profileSchema,
   handle: (context) => profileOf(context),
 });
@@ -37,10 +36,9 @@ const nickname = defineRoute({
   method: 'POST',
   path: '/auth/v1/account',
   summary: 'Set the nickname of the account, or take it away',
-  docs: { description: 'Null takes it away.' },
+  description: 'Null takes it away.',
   group: 'auth',
   auth: 'session',
-  limits: [],
   body: object({ nickname: nullable(nameText(NICKNAME_MAX)) }),
   result: profileSchema,
   handle: (context) => setNickname(context, context.body.nickname),
@@ -50,11 +48,9 @@ const addContactRoute = defineRoute({
   method: 'POST',
   path: '/auth/v1/account/contacts/add',
   summary: 'Add a phone number or an e-mail address to the account, with a code that was sent to it',
-  docs: {
-    description:
-      'Ask for the code with `login_phone` or `login_email` first, in the same session. From then on codes of the contact log in to this account. Needs a recent login where key changes do.',
-    examples: { usual: { body: { challengeId: ID_EXAMPLE, code: '31415926' } } },
-  },
+  description:
+    'Ask for the code with `login_phone` or `login_email` first, in the same session. From then on codes of the contact log in to this account. Needs a recent login where key changes do.',
+  docs: { examples: { usual: { body: { challengeId: ID_EXAMPLE, code: '31415926' } } } },
   group: 'auth',
   auth: 'session',
   limits: ['CheckPubKey'],
@@ -80,14 +76,11 @@ const removeContactRoute = defineRoute({
   method: 'POST',
   path: '/auth/v1/account/contacts/remove',
   summary: 'Remove a contact from the account',
-  docs: {
-    description:
-      'Send `phone` or `email`. The last way to log in stays: without another contact or key the answer is 403. Needs a recent login where key changes do.',
-    examples: { usual: { body: { phone: '+15550100' } } },
-  },
+  description:
+    'Send `phone` or `email`. The last way to log in stays: without another contact or key the answer is 403. Needs a recent login where key changes do.',
+  docs: { examples: { usual: { body: { phone: '+15550100' } } } },
   group: 'auth',
   auth: 'session',
-  limits: [],
   body: object({
     phone: optional(text({ maxLength: ADDRESS_CHARACTERS_MAX, examples: ['+15550100'] })),
     email: optional(text({ maxLength: ADDRESS_CHARACTERS_MAX, examples: ['ada@mail.example'] })),
@@ -117,9 +110,9 @@ function exportRoute(deps: AccountDeps): AnyRoute {
     method: 'GET',
     path: '/auth/v1/account/export',
     summary: 'Everything that the gateway has of the account, as one JSON file',
+    description:
+      'Profile, keys, sessions, contact sync tokens, applications, access, connected hosts, connected MCP servers, logins, and files as the chat module lists them; without secrets. `filesMissing` says why files may be missing. Needs a login of the last 15 minutes.',
     docs: {
-      description:
-        'Profile, keys, sessions, contact sync tokens, applications, access, connected hosts, connected MCP servers, logins, and files as the chat module lists them; without secrets. `filesMissing` says why files may be missing. Needs a login of the last 15 minutes.',
       answers: {
         200: {
           description: 'The file',
@@ -132,7 +125,6 @@ function exportRoute(deps: AccountDeps): AnyRoute {
     group: 'auth',
     auth: 'session',
     ownPagesOnly: true,
-    limits: [],
     errors: ['FreshLoginRequired'],
     handle(context) {
       requireFresh(context);
@@ -152,14 +144,11 @@ function removeRoute(staff: AccountDeps['staff']): AnyRoute {
     method: 'POST',
     path: '/auth/v1/account/remove',
     summary: 'Remove the account for good',
-    docs: {
-      description:
-        'Keys, contacts, sessions, applications, uploads and drafts end at once; the id opens no other account. Modules with `accountEvents` are notified. The last admin is refused. Needs a login of the last 15 minutes.',
-      sends: ['Set-Cookie'],
-    },
+    description:
+      'Keys, contacts, sessions, applications, uploads and drafts end at once; the id opens no other account. Modules with `accountEvents` are notified. The last admin is refused. Needs a login of the last 15 minutes.',
+    docs: { sends: ['Set-Cookie'] },
     group: 'auth',
     auth: 'session',
-    limits: [],
     result: object({ userId: idText(), sessionsClosed: integer() }),
     errors: ['FreshLoginRequired', 'LastAdmin'],
     async handle(context) {

@@ -30,14 +30,11 @@ function deliveriesRoute(ownerApi: WebhookOwnerApi): AnyRoute {
     method: 'GET',
     path: '/auth/v1/app/deliveries',
     summary: 'Webhook attempts of an application, with parked events and resends; without `after` the newest',
-    docs: {
-      description:
-        'Ascending by `number`. `parked` are events that the receiver refused for good, `resends` those under way.',
-    },
+    description:
+      'Ascending by `number`. `parked` are events that the receiver refused for good, `resends` those under way.',
     group: 'apps',
     feature: 'webhooks',
     auth: 'session',
-    limits: [],
     formerNames: APP_NAMES,
     query: object({
       appId: appIdSchema,
@@ -60,9 +57,9 @@ function resendRoute(ownerApi: WebhookOwnerApi): AnyRoute {
     method: 'POST',
     path: '/auth/v1/app/resend',
     summary: 'Send one webhook again, or all events that were accepted in a range of time',
+    description:
+      'Either `webhookId` or `from`, with `to` now unless given. Repeats are marked and do not move `last_tick`.',
     docs: {
-      description:
-        'Either `webhookId` or `from`, with `to` now unless given. Repeats are marked and do not move `last_tick`.',
       examples: {
         one: { body: { appId: ID_EXAMPLE, webhookId: 'msg_2KWPBgLlAfxdpx2AI54pPJ85f4W' } },
         range: {
@@ -73,7 +70,6 @@ function resendRoute(ownerApi: WebhookOwnerApi): AnyRoute {
     group: 'apps',
     feature: 'webhooks',
     auth: 'session',
-    limits: [],
     formerNames: APP_NAMES,
     body: object({
       appId: appIdSchema,
@@ -98,11 +94,10 @@ function pingRoute(ownerApi: WebhookOwnerApi): AnyRoute {
     method: 'POST',
     path: '/auth/v1/app/ping',
     summary: 'Send a test event to the webhook now and tell what the receiver answered',
-    docs: { description: 'Waits for the answer of the receiver. Neither counters nor the cursor change.' },
+    description: 'Waits for the answer of the receiver. Neither counters nor the cursor change.',
     group: 'apps',
     feature: 'webhooks',
     auth: 'session',
-    limits: [],
     formerNames: APP_NAMES,
     body: object({ appId: appIdSchema }),
     result: pingSchema,
@@ -116,11 +111,10 @@ function enableRoute(ownerApi: WebhookOwnerApi): AnyRoute {
     method: 'POST',
     path: '/auth/v1/app/enable',
     summary: 'Put a disabled webhook back to work from where it stopped, and try a failing one at once',
-    docs: { description: '`dropParked` forgets the events that were parked.' },
+    description: '`dropParked` forgets the events that were parked.',
     group: 'apps',
     feature: 'webhooks',
     auth: 'session',
-    limits: [],
     formerNames: APP_NAMES,
     body: object({ appId: appIdSchema, dropParked: optional(boolean()) }),
     result: appSchema,

@@ -118,9 +118,9 @@ function upsertRoute(cipher: ApiKeyCipher): AnyRoute {
     path: '/auth/v1/app/upsert_usr_app',
     summary: 'Register an application or change one; the API key is shown once, when it is created',
     spec: '4.5',
+    description:
+      'Without `appId` the application of the account with the same `url` is changed; where there is none, a new one is registered. What is null or left out stays as it is. `apiKey` is in the answer that created it, and for an hour in that of a repeat with the same `Idempotency-Key`.',
     docs: {
-      description:
-        'Without `appId` the application of the account with the same `url` is changed; where there is none, a new one is registered. What is null or left out stays as it is. `apiKey` is in the answer that created it, and for an hour in that of a repeat with the same `Idempotency-Key`.',
       examples: {
         register: {
           body: {
@@ -136,7 +136,6 @@ function upsertRoute(cipher: ApiKeyCipher): AnyRoute {
     },
     group: 'apps',
     auth: 'session',
-    limits: [],
     body: registration,
     formerNames: APP_NAMES,
     result: withKey,
@@ -176,12 +175,9 @@ const listRoute = defineRoute({
   method: 'GET',
   path: '/auth/v1/app/list',
   summary: 'Applications that the account registered',
-  docs: {
-    description: 'With the state of each webhook and the ids of the API keys, never the keys themselves.',
-  },
+  description: 'With the state of each webhook and the ids of the API keys, never the keys themselves.',
   group: 'apps',
   auth: 'session',
-  limits: [],
   result: array(appSchema),
   handle: (context) => listApps(accountCall(context)),
 });
@@ -190,10 +186,9 @@ const removeRoute = defineRoute({
   method: 'POST',
   path: '/auth/v1/app/remove',
   summary: 'Remove an application and end its sessions',
-  docs: { description: 'Events that wait for it are dropped. There is no way back.' },
+  description: 'Events that wait for it are dropped. There is no way back.',
   group: 'apps',
   auth: 'session',
-  limits: [],
   body: appIdBody,
   formerNames: APP_NAMES,
   result: sessionsEnded,
@@ -216,9 +211,9 @@ function rotateRoute(cipher: ApiKeyCipher): AnyRoute {
     path: '/auth/v1/app/rotate_key',
     summary:
       'Give an application a new API key, shown once; `X-API-Key` stays the former one for 24 hours, or until `finish`',
+    description:
+      'Signatures carry both keys while both are valid. With `finish` no key is made; the former one ends now.',
     docs: {
-      description:
-        'Signatures carry both keys while both are valid. With `finish` no key is made; the former one ends now.',
       examples: {
         rotate: { body: { appId: ID_EXAMPLE } },
         finish: { body: { appId: ID_EXAMPLE, finish: true } },
@@ -226,7 +221,6 @@ function rotateRoute(cipher: ApiKeyCipher): AnyRoute {
     },
     group: 'apps',
     auth: 'session',
-    limits: [],
     body: rotation,
     formerNames: APP_NAMES,
     result: withKey,
@@ -255,10 +249,9 @@ const infoRoute = defineRoute({
   method: 'GET',
   path: '/auth/v1/app/info',
   summary: 'One application that the account registered',
-  docs: { description: 'Applications of other accounts are 404, as unknown ones are.' },
+  description: 'Applications of other accounts are 404, as unknown ones are.',
   group: 'apps',
   auth: 'session',
-  limits: [],
   query: appIdBody,
   formerNames: APP_NAMES,
   result: appSchema,
@@ -270,13 +263,10 @@ const accessRoute = defineRoute({
   method: 'GET',
   path: '/auth/v1/app/access',
   summary: 'Applications that may act for the account',
-  docs: {
-    description:
-      '`source` says how the access came about: the account registered it, granted it, or logged in for it.',
-  },
+  description:
+    '`source` says how the access came about: the account registered it, granted it, or logged in for it.',
   group: 'apps',
   auth: 'session',
-  limits: [],
   result: array(appAccessSchema),
   handle: (context) => listAppAccess(accountCall(context)),
 });
@@ -285,13 +275,10 @@ const grantRoute = defineRoute({
   method: 'POST',
   path: '/auth/v1/app/grant_access',
   summary: 'Let an application act for the account',
-  docs: {
-    description:
-      'Keys of the account may then log in with `X-App-Id`. The application has to be approved and open for agents.',
-  },
+  description:
+    'Keys of the account may then log in with `X-App-Id`. The application has to be approved and open for agents.',
   group: 'apps',
   auth: 'session',
-  limits: [],
   body: appIdBody,
   result: appAccessSchema,
   errors: ['NotFound', 'AppLimitReached'],
@@ -303,10 +290,9 @@ const revokeRoute = defineRoute({
   method: 'POST',
   path: '/auth/v1/app/revoke_access',
   summary: 'Take the access of an application back and end its sessions',
-  docs: { description: 'Its sessions of this account end at once.' },
+  description: 'Its sessions of this account end at once.',
   group: 'apps',
   auth: 'session',
-  limits: [],
   body: appIdBody,
   result: sessionsEnded,
   errors: ['NotFound'],

@@ -80,10 +80,8 @@ function registerOptionsRoute(deps: ChallengeDeps): AnyRoute {
     path: '/auth/v1/register_options',
     summary: 'A challenge for a new key: for the account with a session, for a sign-up without',
     spec: '4.4',
-    docs: {
-      description:
-        'With a session the new key joins its account, without one `register_key` creates an account. The challenge is good for one answer, for `challengeSeconds` of `info`. `options` go to `navigator.credentials.create`.',
-    },
+    description:
+      'With a session the new key joins its account, without one `register_key` creates an account. The challenge is good for one answer, for `challengeSeconds` of `info`. `options` go to `navigator.credentials.create`.',
     group: 'auth',
     auth: 'optional',
     strictSession: true,
@@ -128,10 +126,8 @@ function loginOptionsRoute(deps: ChallengeDeps): AnyRoute {
     path: '/auth/v1/login_options',
     summary: 'A challenge for a login',
     spec: '4.4',
-    docs: {
-      description:
-        'Looks no account up, so the answer is the same for everybody. `options` go to `navigator.credentials.get`; a software key signs `signPrefix` followed by its public key in base64url, as UTF-8.',
-    },
+    description:
+      'Looks no account up, so the answer is the same for everybody. `options` go to `navigator.credentials.get`; a software key signs `signPrefix` followed by its public key in base64url, as UTF-8.',
     group: 'auth',
     auth: 'optional',
     limits: ['CheckPubKey'],
@@ -146,11 +142,9 @@ function loginOptionsForRoute(deps: ChallengeDeps): AnyRoute {
     path: '/auth/v1/login_options',
     summary: 'A challenge for a login with one of the credentials that the client remembers',
     spec: '4.4',
-    docs: {
-      description:
-        'As the GET, with `credentialIds` echoed in `options` so that the browser offers these passkeys alone.',
-      examples: { usual: { body: { credentialIds: ['AQIDBAUGBwg'] } } },
-    },
+    description:
+      'As the GET, with `credentialIds` echoed in `options` so that the browser offers these passkeys alone.',
+    docs: { examples: { usual: { body: { credentialIds: ['AQIDBAUGBwg'] } } } },
     group: 'auth',
     auth: 'optional',
     limits: ['CheckPubKey'],
@@ -180,9 +174,9 @@ function loginRoute(deps: LoginDeps): AnyRoute {
     path: '/auth/v1/login',
     summary: 'Log a browser in: the answer to a challenge of login_options',
     spec: '4.4',
+    description:
+      'Send one of three: `credential` of a passkey; `publicKey` with its signature as `code`; or the one-time code alone as `code`. The challenge is used up, whatever follows. The session that came with the request ends.',
     docs: {
-      description:
-        'Send one of three: `credential` of a passkey; `publicKey` with its signature as `code`; or the one-time code alone as `code`. The challenge is used up, whatever follows. The session that came with the request ends.',
       sends: ['Set-Cookie'],
       examples: {
         key: {

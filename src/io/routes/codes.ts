@@ -10,13 +10,10 @@ export const loginPhone = defineRoute({
   path: '/auth/v1/login_phone',
   summary: 'Send a one-time code to a phone number (E.164)',
   spec: '4.4',
-  docs: {
-    description:
-      'The chat module delivers the code. `login` takes it together with `challengeId`; the first code of a number creates its account. The answer does not tell whether there is one.',
-  },
+  description:
+    'The chat module delivers the code. `login` takes it together with `challengeId`; the first code of a number creates its account. The answer does not tell whether there is one.',
   group: 'auth',
   auth: 'optional',
-  limits: [],
   body: object({ phone: text({ maxLength: ADDRESS_CHARACTERS_MAX, examples: ['+15550100'] }) }),
   result: codeRequested,
   errors: ['DeliveryUnavailable'],
@@ -28,10 +25,9 @@ export const loginEmail = defineRoute({
   path: '/auth/v1/login_email',
   summary: 'Send a one-time code to an e-mail address',
   spec: '4.4',
-  docs: { description: 'As `login_phone`. Capitals of the address do not matter.' },
+  description: 'As `login_phone`. Capitals of the address do not matter.',
   group: 'auth',
   auth: 'optional',
-  limits: [],
   body: object({ email: text({ maxLength: ADDRESS_CHARACTERS_MAX, examples: ['ada@mail.example'] }) }),
   result: codeRequested,
   errors: ['DeliveryUnavailable'],

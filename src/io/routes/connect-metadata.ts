@@ -14,7 +14,7 @@ import { PROFILE_PARAMS } from '../mcp/subsets.ts';
 const CACHED: HeaderList = [['Cache-Control', 'public, max-age=300']];
 const uri = text({ examples: ['https://gate.example/connect/mcp'] });
 const names = array(text({ examples: ['tools'] }));
-const own = { group: 'connect', auth: 'none', limits: [], anyOrigin: true } as const;
+const own = { group: 'connect', auth: 'none', anyOrigin: true } as const;
 
 const resourceDocument = object({
   resource: uri,
@@ -49,10 +49,10 @@ export function resourceMetadataRoute(resources: Resources, path: string = CONNE
     path: `${METADATA_PREFIX}${path}`,
     slashToo: true,
     summary: 'Metadata of the protected resource (RFC 9728)',
+    description:
+      '`resource` is the address that the client typed: on a loopback bind it has the Host of the request.',
     docs: {
       ...(path.includes('/:profile') ? { params: PROFILE_PARAMS } : {}),
-      description:
-        '`resource` is the address that the client typed: on a loopback bind it has the Host of the request.',
       answers: {
         200: { description: 'The metadata', type: 'application/json', schema: resourceDocument },
       },
@@ -75,9 +75,9 @@ export function serverMetadataRoutes(policy: OAuthPolicy): AnyRoute[] {
       method: 'GET',
       path: `/.well-known/oauth-authorization-server${suffix}`,
       summary: 'Metadata of the authorization server (RFC 8414)',
+      description:
+        'The issuer is `BaseUrl`. With `OAuthRootMetadata` false it is `BaseUrl/connect`, and the document is there alone.',
       docs: {
-        description:
-          'The issuer is `BaseUrl`. With `OAuthRootMetadata` false it is `BaseUrl/connect`, and the document is there alone.',
         answers: { 200: { description: 'The metadata', type: 'application/json', schema: serverDocument } },
       },
       errors: ['NotFound'],

@@ -44,7 +44,6 @@ const failure = named(
 const open = {
   group: 'connect',
   auth: 'none',
-  limits: [],
   anyOrigin: true,
   body: 'raw',
   refusal: oauthError,
@@ -130,9 +129,9 @@ function requestRoute(deps: ConnectDeps): AnyRoute {
     method: 'GET',
     path: '/connect/request',
     summary: 'What the page of a request for access shows',
+    description:
+      'The query is that of `/connect/authorize`, unchanged. Step `error`: client or redirect URI are not good, so nothing is sent there. Step `redirect`: another fault, which the client learns. A metadata document is fetched only with a session.',
     docs: {
-      description:
-        'The query is that of `/connect/authorize`, unchanged. Step `error`: client or redirect URI are not good, so nothing is sent there. Step `redirect`: another fault, which the client learns. A metadata document is fetched only with a session.',
       query: object({
         client_id: text({ examples: ['https://host.example/client.json'] }),
         redirect_uri: uri,
@@ -146,7 +145,6 @@ function requestRoute(deps: ConnectDeps): AnyRoute {
     },
     group: 'connect',
     auth: 'optional',
-    limits: [],
     ownPagesOnly: true,
     result: consentView,
     handle: (context) => viewConsent(deps, context),
@@ -158,14 +156,11 @@ function decideRoute(deps: ConnectDeps): AnyRoute {
     method: 'POST',
     path: '/connect/decide',
     summary: "The person's answer to a request for access",
-    docs: {
-      reads: { Origin: 'required' },
-      description:
-        'Taken from pages of the gateway itself alone, with the challenge that `/connect/request` gave for this request, once. The answer is the address that the browser goes to. `access` is what the person chose, narrower or wider than what was asked, and what was asked without it; `full` needs a login of the last 15 minutes.',
-    },
+    description:
+      'Taken from pages of the gateway itself alone, with the challenge that `/connect/request` gave for this request, once. The answer is the address that the browser goes to. `access` is what the person chose, narrower or wider than what was asked, and what was asked without it; `full` needs a login of the last 15 minutes.',
+    docs: { reads: { Origin: 'required' } },
     group: 'connect',
     auth: 'session',
-    limits: [],
     body: object({
       request: text({
         maxLength: QUERY_LENGTH_MAX,
@@ -197,10 +192,10 @@ function tokenRoute(deps: ConnectDeps): AnyRoute {
     method: 'POST',
     path: '/connect/token',
     summary: 'Exchange a code or a refresh token (RFC 6749 3.2)',
+    description:
+      'A code is good once for 60 s; used twice, it ends what it gave. A refresh token is rotated at each use. For 60 s after its own replacement a former one still works: the answer has a fresh access token and the newest refresh token. Later it ends the grant.',
     docs: {
       failure,
-      description:
-        'A code is good once for 60 s; used twice, it ends what it gave. A refresh token is rotated at each use. For 60 s after its own replacement a former one still works: the answer has a fresh access token and the newest refresh token. Later it ends the grant.',
       body: {
         type: 'application/x-www-form-urlencoded',
         schema: object({
@@ -237,10 +232,10 @@ function revokeRoute(deps: ConnectDeps): AnyRoute {
     method: 'POST',
     path: '/connect/revoke',
     summary: 'Give a token back (RFC 7009)',
+    description:
+      'A refresh token ends its grant and all sessions of it, an access token its own session. Unknown tokens are 200 too.',
     docs: {
       failure,
-      description:
-        'A refresh token ends its grant and all sessions of it, an access token its own session. Unknown tokens are 200 too.',
       body: {
         type: 'application/x-www-form-urlencoded',
         schema: object({
@@ -266,10 +261,10 @@ function registerRoute({ policy, sealers, counters }: ConnectDeps): AnyRoute {
     method: 'POST',
     path: '/connect/register',
     summary: 'Register a client (RFC 7591)',
+    description:
+      'Nothing is stored: the id is the registration, sealed. Redirect URIs that are not allowed are left out, and the answer names the others; 400 where none is left. 403 where `OAuthClients` does not take registrations.',
     docs: {
       failure,
-      description:
-        'Nothing is stored: the id is the registration, sealed. Redirect URIs that are not allowed are left out, and the answer names the others; 400 where none is left. 403 where `OAuthClients` does not take registrations.',
       body: {
         type: 'application/json',
         schema: object({

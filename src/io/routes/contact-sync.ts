@@ -56,13 +56,10 @@ function listRoute(deps: Deps): AnyRoute {
     method: 'GET',
     path: '/auth/v1/contact_sync',
     summary: 'Tokens with which devices sync contacts',
-    docs: {
-      description:
-        'Devices sync with the module at `url`, which is null where no module has `contactSync`. Tokens themselves are never shown again.',
-    },
+    description:
+      'Devices sync with the module at `url`, which is null where no module has `contactSync`. Tokens themselves are never shown again.',
     group: 'keys',
     auth: 'session',
-    limits: [],
     result: object({
       username: place.username,
       url: nullable(place.url),
@@ -87,13 +84,10 @@ function addRoute(deps: Deps): AnyRoute {
     method: 'POST',
     path: '/auth/v1/contact_sync/token',
     summary: 'A token for a device that syncs contacts; it is shown once',
-    docs: {
-      description:
-        'The device sends `username` and `token` as `Authorization: Basic`. The token opens the module at `url` alone, over TLS. It ends when it is removed, when its key is removed or loses `cardDavAccess`, and when the account is blocked. Needs a recent login.',
-    },
+    description:
+      'The device sends `username` and `token` as `Authorization: Basic`. The token opens the module at `url` alone, over TLS. It ends when it is removed, when its key is removed or loses `cardDavAccess`, and when the account is blocked. Needs a recent login.',
     group: 'keys',
     auth: 'session',
-    limits: [],
     body: object({
       keyId: int64('Key with `cardDavAccess`: decimal string'),
       name: optional(nameText(NAME_CHARACTERS_MAX)),
@@ -126,10 +120,9 @@ const removeToken = defineRoute({
   method: 'POST',
   path: '/auth/v1/contact_sync/remove',
   summary: 'Remove a token: its device syncs no more from then on',
-  docs: { description: 'Tokens of other devices stay.' },
+  description: 'Tokens of other devices stay.',
   group: 'keys',
   auth: 'session',
-  limits: [],
   body: object({ id: int64('Id of the token: decimal string') }),
   result: nothing(),
   errors: ['NotFound'],
@@ -148,14 +141,13 @@ function wellKnownRoute(deps: Deps): AnyRoute {
     everyMethod: true,
     path: '/.well-known/carddav',
     summary: 'Where devices sync contacts (RFC 6764)',
+    description: 'Every method is answered alike. 404 where no module has `contactSync`.',
     docs: {
-      description: 'Every method is answered alike. 404 where no module has `contactSync`.',
       answers: { 301: { description: 'The place is in `Location`' } },
       sends: ['Location', 'Cache-Control'],
     },
     group: 'modules',
     auth: 'none',
-    limits: [],
     errors: ['NotFound'],
     handle() {
       const module = contactSyncModule(deps);

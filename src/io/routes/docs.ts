@@ -19,9 +19,9 @@ export function createDocsRoutes(routes: readonly AnyRoute[]): AnyRoute[] {
       method: 'GET',
       path,
       summary: 'This description, OpenAPI 3.1',
+      description:
+        'Made from the table that routes the requests. The explorer reads it under `/docs/swagger/`.',
       docs: {
-        description:
-          'Made from the table that routes the requests. The explorer reads it under `/docs/swagger/`.',
         reads: { 'If-None-Match': 'optional' },
         answers: {
           200: { description: 'The document', type: 'application/json', schema: documentShape },
@@ -31,7 +31,6 @@ export function createDocsRoutes(routes: readonly AnyRoute[]): AnyRoute[] {
       },
       group: 'docs',
       auth: 'optional',
-      limits: [],
       handle({ site, header }) {
         body ??= describe(site);
         return body.reply(header);

@@ -80,9 +80,9 @@ function createV1Route(deps: DownloadDeps): AnyRoute {
     path: '/auth/v1/file/:fileId',
     summary: 'A file, or with part_number one of its chunks of 256 KB',
     spec: '4.6',
+    description:
+      'The chat module is asked whether the account may read the file. `part_number` gives one chunk of 256 KB, which takes no ranges.',
     docs: {
-      description:
-        'The chat module is asked whether the account may read the file. `part_number` gives one chunk of 256 KB, which takes no ranges.',
       reads: DOWNLOAD_READS,
       sends: [...DOWNLOAD_SENDS, 'X-Chunk-CRC32', 'X-File-Part'],
       params: { fileId: idText('Id of the file', '1870000000000000001') },
@@ -90,7 +90,6 @@ function createV1Route(deps: DownloadDeps): AnyRoute {
     group: 'files',
     feature: 'files',
     auth: 'session',
-    limits: [],
     // Takes an id, but a client may send a code, which is a secret, to the wrong address.
     secretPath: true,
     query: object({ part_number: optional(text({ description: 'From 0', examples: ['0'] })) }),
@@ -142,9 +141,9 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
     path: '/auth/v2/file/:idOrCode',
     summary: 'A file by its code or its id; ranges and conditions of RFC 9110',
     spec: '4.7',
+    description:
+      'A code opens its file without a login, unless `FileDownloadAuthRequired` is set. An id needs a login, one that proved its key unless `McpBasicPersonalReads` is true; `FileDownloadByIdEnabled` opens ids to all.',
     docs: {
-      description:
-        'A code opens its file without a login, unless `FileDownloadAuthRequired` is set. An id needs a login, one that proved its key unless `McpBasicPersonalReads` is true; `FileDownloadByIdEnabled` opens ids to all.',
       reads: DOWNLOAD_READS,
       sends: [...DOWNLOAD_SENDS, 'Location'],
       params: {
@@ -154,7 +153,6 @@ function createV2Route(deps: DownloadDeps): AnyRoute {
     group: 'files',
     feature: 'files',
     auth: 'eitherOptional',
-    limits: [],
     // A code opens its file for its holder (spec 4.7 rule 2).
     secretPath: true,
     bytes: {

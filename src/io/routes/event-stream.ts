@@ -28,9 +28,9 @@ export function createEventStreamRoute(streams: StreamHub): AnyRoute {
     path: '/auth/v1/events',
     summary: 'Stream of the events of the account (server-sent events)',
     spec: '6.1',
+    description:
+      'One stream a page; it continues after `Last-Event-ID`. Frames are `id`, `event`, `data`; `reset` says that events in between are gone. Pages of other origins are refused.',
     docs: {
-      description:
-        'One stream a page; it continues after `Last-Event-ID`. Frames are `id`, `event`, `data`; `reset` says that events in between are gone. Pages of other origins are refused.',
       reads: { 'Last-Event-ID': 'optional' },
       answers: {
         200: {

@@ -81,14 +81,11 @@ function initRoute({ slotBound }: V1UploadDeps): AnyRoute {
     path: '/auth/v1/file/init_upload',
     summary: 'Open a buffered upload; the id is the declared CRC-32, unsigned',
     spec: '4.6',
-    docs: {
-      description:
-        'One upload of an account at a time. A chat id of 0, less, or none at all stands for the personal storage of the account. Chunks have 256 KB; `upload_part` sends them in any order.',
-    },
+    description:
+      'One upload of an account at a time. A chat id of 0, less, or none at all stands for the personal storage of the account. Chunks have 256 KB; `upload_part` sends them in any order.',
     group: GROUP,
     feature: 'files',
     auth: 'session',
-    limits: [],
     body: initBody,
     result: integer({ examples: [907060870] }),
     errors: [
@@ -124,9 +121,9 @@ function partRoute(deps: V1UploadDeps): AnyRoute {
     path: '/auth/v1/file/upload_part',
     summary: 'Send one chunk of 256 KB, the last one shorter; the last missing chunk completes the file',
     spec: '4.6',
+    description:
+      'The body is the chunk itself, no form. `fileId` and `fileCode` stay null until the last missing chunk has come. Not counted by the limiter, but for refusals of parts that belong to no upload.',
     docs: {
-      description:
-        'The body is the chunk itself, no form. `fileId` and `fileCode` stay null until the last missing chunk has come. Not counted by the limiter, but for refusals of parts that belong to no upload.',
       body: {
         type: 'application/octet-stream',
         description: 'Bytes of the chunk: 262144, of the last one the rest',
@@ -186,14 +183,11 @@ const cancelUpload = defineRoute({
   path: '/auth/v1/file/cancel_upload',
   summary: 'Give an upload up; its slot is free at once',
   spec: '4.6',
-  docs: {
-    description: 'The pending message of the file is removed.',
-    examples: { usual: { query: { uploadId: '907060870' } } },
-  },
+  description: 'The pending message of the file is removed.',
+  docs: { examples: { usual: { query: { uploadId: '907060870' } } } },
   group: GROUP,
   feature: 'files',
   auth: 'session',
-  limits: [],
   query: object({ uploadId: uploadIdText }),
   result: nothing(),
   errors: ['InvalidID'],
@@ -208,14 +202,11 @@ const uploadStatus = defineRoute({
   path: '/auth/v1/file/upload_status',
   summary: 'Which chunks of an upload are missing, and until when it waits for them',
   spec: '4.6',
-  docs: {
-    description: 'For clients that lost their connection: send what is `missing` and nothing else.',
-    examples: { usual: { query: { uploadId: '907060870' } } },
-  },
+  description: 'For clients that lost their connection: send what is `missing` and nothing else.',
+  docs: { examples: { usual: { query: { uploadId: '907060870' } } } },
   group: GROUP,
   feature: 'files',
   auth: 'session',
-  limits: [],
   query: object({ uploadId: uploadIdText }),
   result: statusResult,
   errors: ['InvalidID'],

@@ -91,14 +91,11 @@ function createRoute(deps: DraftDeps): AnyRoute {
     path: '/auth/v2/file/create_draft',
     summary: 'Create the pending message of a file; answers `<fileId>:<fileCode>`',
     spec: '4.7',
-    docs: {
-      description:
-        'Query and body carry the same fields; the body is for names and messages that are too long for a query. `chatId` 0, less or none stands for the personal storage. `crc32` is kept with the message as it is.',
-    },
+    description:
+      'Query and body carry the same fields; the body is for names and messages that are too long for a query. `chatId` 0, less or none stands for the personal storage. `crc32` is kept with the message as it is.',
     group: GROUP,
     feature: 'files',
     auth: 'either',
-    limits: [],
     query: draftQuery,
     body: draftBody,
     bodyOptional: true,
@@ -129,11 +126,11 @@ function streamRoute(deps: DraftDeps, method: 'POST' | 'PATCH', summary: string)
     spec: '4.7',
     secretPath: true,
     summary,
+    description:
+      method === 'POST'
+        ? 'The body is the file itself, no form. Without `Range` it is the whole file, with `bytes=first-last` a piece of it. Fields of resumable uploads are read as their draft says. A body above `FileMaxSizeBytes` is 413.'
+        : 'For `Upload-Offset` behind what is kept. All else is as with POST.',
     docs: {
-      description:
-        method === 'POST'
-          ? 'The body is the file itself, no form. Without `Range` it is the whole file, with `bytes=first-last` a piece of it. Fields of resumable uploads are read as their draft says. A body above `FileMaxSizeBytes` is 413.'
-          : 'For `Upload-Offset` behind what is kept. All else is as with POST.',
       body: { type: 'application/octet-stream', description: 'Bytes of the file' },
       reads: UPLOAD_READS,
       params: STREAM_PARAMS,
@@ -147,7 +144,6 @@ function streamRoute(deps: DraftDeps, method: 'POST' | 'PATCH', summary: string)
     group: GROUP,
     feature: 'files',
     auth: 'either',
-    limits: [],
     body: 'stream',
     ownMinimumRate: true,
     errors: STREAM_ERRORS,
@@ -176,8 +172,8 @@ function offsetRoute(deps: DraftDeps): AnyRoute {
     spec: '4.7',
     secretPath: true,
     summary: 'How many bytes of a draft are kept: where an interrupted upload continues',
+    description: 'A stream of the same draft that is under way ends, so that the figure holds.',
     docs: {
-      description: 'A stream of the same draft that is under way ends, so that the figure holds.',
       params: STREAM_PARAMS,
       sends: ['Upload-Offset', 'Upload-Complete', 'Upload-Length', 'Upload-Limit'],
       answers: { 204: { description: 'The figures are in the head' } },
@@ -185,7 +181,6 @@ function offsetRoute(deps: DraftDeps): AnyRoute {
     group: GROUP,
     feature: 'files',
     auth: 'either',
-    limits: [],
     errors: ['InvalidID'],
     async handle(context) {
       const { actors, params, settings, nowMs } = context;
@@ -209,15 +204,14 @@ function dropRoute(deps: DraftDeps): AnyRoute {
     spec: '4.7',
     secretPath: true,
     summary: 'Give a draft up: its pending message and its bytes are removed',
+    description: 'A stream that is under way ends.',
     docs: {
-      description: 'A stream that is under way ends.',
       params: STREAM_PARAMS,
       answers: { 204: { description: 'It is gone' } },
     },
     group: GROUP,
     feature: 'files',
     auth: 'either',
-    limits: [],
     errors: ['InvalidID'],
     async handle({ actors, session, params }) {
       await deps.uploads.drop(findDraft(actors, session, params['fileId']));

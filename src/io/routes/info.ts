@@ -47,12 +47,9 @@ export const getInfo = defineRoute({
   path: '/auth/v1/get_info',
   summary: 'Project, version and server time',
   spec: '4.4',
-  docs: {
-    description: 'The clock of the gateway is the one that `X-Timestamp` of `mcp_login` is compared with.',
-  },
+  description: 'The clock of the gateway is the one that `X-Timestamp` of `mcp_login` is compared with.',
   group: 'info',
   auth: 'optional',
-  limits: [],
   result: object({
     project: text({ examples: ['demo'] }),
     version: text({ examples: ['0.1.0'] }),
@@ -67,8 +64,8 @@ export const relatedOrigins = defineRoute({
   path: '/.well-known/webauthn',
   summary: 'Origins that may use the passkeys of this relying party (WebAuthn 5.11)',
   spec: '5.3',
+  description: 'Pages of `Fido2.origins`, without native apps.',
   docs: {
-    description: 'Pages of `Fido2.origins`, without native apps.',
     answers: {
       200: {
         description: 'The origins',
@@ -79,7 +76,6 @@ export const relatedOrigins = defineRoute({
   },
   group: 'info',
   auth: 'none',
-  limits: [],
   handle: ({ site }) => Reply.json(200, { origins: site.fido2.origins.filter(isPageOrigin) }),
 });
 
@@ -98,13 +94,10 @@ export const info = defineRoute({
   path: '/auth/v1/info',
   summary: 'Version, ways to log in, public limits, and whose session this is',
   spec: '4.4',
-  docs: {
-    description:
-      'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `session` is null without one. Routes of a feature that `features` leaves out answer 503 with code 1018, those of files with 1036.',
-  },
+  description:
+    'Everything that a page needs before it logs anybody in. `quotas` are requests of a window by the scope letters of `X-RateLimit`; 0 means that the scope is off. `session` is null without one. Routes of a feature that `features` leaves out answer 503 with code 1018, those of files with 1036.',
   group: 'info',
   auth: 'optional',
-  limits: [],
   result: object({
     project: text({ examples: ['demo'] }),
     version: text({ examples: ['0.1.0'] }),
@@ -185,9 +178,9 @@ export function createHealthRoute(facts: () => HealthFacts): AnyRoute {
     path: '/health',
     summary: 'Is the gateway healthy',
     spec: '4.4',
+    description:
+      'Never in the envelope. `plain=1` answers one word: `{"status": "healthy"}`. Not counted by the limiter.',
     docs: {
-      description:
-        'Never in the envelope. `plain=1` answers one word: `{"status": "healthy"}`. Not counted by the limiter.',
       query: object({ plain: optional(text({ description: '1: the status alone', examples: ['1'] })) }),
       answers: {
         200: {

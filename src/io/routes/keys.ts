@@ -36,9 +36,9 @@ function registerRoute(deps: ChallengeDeps & SignUpDeps): AnyRoute {
     path: '/auth/v1/keys/register_key',
     summary: 'Add a key to the account; without a session, create the account',
     spec: '4.3',
+    description:
+      'A software key is sent as `publicKey`, a passkey as `credential`. `code` of a software key is either the code of the challenge (a claim: nothing is proved) or a signature (a proof). Without a session the answer carries the cookie of the new account. `passKeyFlag` marks a key derived from a password; it replaces the former one. With `browserLogin` false the key of an agent joins the account of the session and never logs in to a browser.',
     docs: {
-      description:
-        'A software key is sent as `publicKey`, a passkey as `credential`. `code` of a software key is either the code of the challenge (a claim: nothing is proved) or a signature (a proof). Without a session the answer carries the cookie of the new account. `passKeyFlag` marks a key derived from a password; it replaces the former one. With `browserLogin` false the key of an agent joins the account of the session and never logs in to a browser.',
       sends: ['Set-Cookie'],
       examples: {
         softwareKey: {
@@ -118,13 +118,10 @@ const userKeys = defineRoute({
   path: '/auth/v1/keys/user_keys',
   summary: 'Active keys of the account',
   spec: '4.3',
-  docs: {
-    description:
-      'Removed keys are not listed. `current` marks the key of the calling session; `proven` says that its holder signed with it here.',
-  },
+  description:
+    'Removed keys are not listed. `current` marks the key of the calling session; `proven` says that its holder signed with it here.',
   group: 'keys',
   auth: 'session',
-  limits: [],
   result: array(userKeySchema),
   handle: (context) => listKeys(accountCall(context)),
 });
@@ -134,14 +131,11 @@ const updateKey = defineRoute({
   path: '/auth/v1/keys/update_key',
   summary: 'Allow or forbid a key for MCP, contact sync and browsers; omitted flags stay as they are',
   spec: '4.3',
-  docs: {
-    description:
-      '`mcpAccess` lets the key log in with `mcp_login`; a passkey keeps it as sent, and it opens nothing. `cardDavAccess` is for contact sync. `browserLogin` false ends the browser sessions of the key, the calling one included; its change needs a login of at most 15 minutes. Needs a recent login.',
-    sends: ['Set-Cookie'],
-  },
+  description:
+    '`mcpAccess` lets the key log in with `mcp_login`; a passkey keeps it as sent, and it opens nothing. `cardDavAccess` is for contact sync. `browserLogin` false ends the browser sessions of the key, the calling one included; its change needs a login of at most 15 minutes. Needs a recent login.',
+  docs: { sends: ['Set-Cookie'] },
   group: 'keys',
   auth: 'session',
-  limits: [],
   body: object({
     keyId: keyIdSchema,
     mcpAccess: optional(boolean()),
@@ -163,14 +157,11 @@ const removeKey = defineRoute({
   path: '/auth/v1/keys/remove_key',
   summary: 'Remove a key and end its sessions',
   spec: '4.3',
-  docs: {
-    description:
-      'The record stays, marked as removed. Sessions of the key end; where the calling one is among them, its cookie is taken back. Needs a recent login.',
-    sends: ['Set-Cookie'],
-  },
+  description:
+    'The record stays, marked as removed. Sessions of the key end; where the calling one is among them, its cookie is taken back. Needs a recent login.',
+  docs: { sends: ['Set-Cookie'] },
   group: 'keys',
   auth: 'session',
-  limits: [],
   body: object({ keyId: keyIdSchema }),
   result: object({ keyId: idText(), sessionsClosed: integer() }),
   errors: ['KeyNotFound', 'FreshLoginRequired'],

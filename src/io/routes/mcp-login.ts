@@ -47,9 +47,9 @@ export const mcpLogin = defineRoute({
   path: '/auth/v1/mcp_login',
   summary: 'Log an agent in with its key',
   spec: '4.2',
+  description:
+    'Fields of the head alone decide; a body is not read. McpBasic: `X-PublicKey`. McpVerified: with `X-Timestamp` and `X-Signature`. McpApp: `X-PublicKey` with `X-App-Id`, and a signature where it is to be proved. The key has to be enrolled with `mcpAccess`. The session of a bearer of the same account that comes along ends.',
   docs: {
-    description:
-      'Fields of the head alone decide; a body is not read. McpBasic: `X-PublicKey`. McpVerified: with `X-Timestamp` and `X-Signature`. McpApp: `X-PublicKey` with `X-App-Id`, and a signature where it is to be proved. The key has to be enrolled with `mcpAccess`. The session of a bearer of the same account that comes along ends.',
     bearer: true,
     reads: {
       'X-PublicKey': 'required',

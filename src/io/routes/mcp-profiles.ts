@@ -12,10 +12,9 @@ export function createMcpProfilesRoute({
     method: 'GET',
     path: '/auth/v1/mcp_profiles',
     summary: 'Profiles of McpProfiles, each with fewer tools at an address of its own',
-    docs: { description: '`address` is for hosts that connect with OAuth. Empty without profiles.' },
+    description: '`address` is for hosts that connect with OAuth. Empty without profiles.',
     group: 'info',
     auth: 'session',
-    limits: [],
     result: array(
       object({
         name: text({ examples: ['shop'] }),

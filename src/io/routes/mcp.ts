@@ -19,7 +19,7 @@ import { type Authentication, authenticate, type McpEndpoint } from '../mcp/auth
 import { BatchAnswers, SLICE_MESSAGES, type YieldToLoop, yieldToLoop } from '../mcp/batch.ts';
 import { failureOf, type McpDeps, McpDispatcher } from '../mcp/dispatcher.ts';
 import type { NodeSignals } from '../mcp/node-signals.ts';
-import { describeMcp } from '../mcp/openapi/described.ts';
+import { describeMcp, MCP_DESCRIPTION } from '../mcp/openapi/described.ts';
 import { progressOf } from '../mcp/progress.ts';
 import { failureReply, rpcReply } from '../mcp/replies.ts';
 import { type AskedRevision, askedRevision, namesRevision, requireHandshake } from '../mcp/revisions.ts';
@@ -84,6 +84,7 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
       ...own,
       method: 'POST',
       summary: endpoint.summary,
+      description: MCP_DESCRIPTION,
       docs: { ...describeMcp(BUILT_IN.tools), ...params },
       body: 'raw',
       bodyMaxBytes: BODY_MAX_BYTES,
@@ -100,10 +101,10 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
       method: 'GET',
       notOffered: true,
       summary: 'No event stream is offered here',
+      description:
+        'Always 405. Clients of later versions of the protocol ask for a stream first and go on without.',
       docs: {
         ...params,
-        description:
-          'Always 405. Clients of later versions of the protocol ask for a stream first and go on without.',
         answers: {},
       },
       errors: ['MethodNotAllowed', ...refusals],
@@ -113,10 +114,10 @@ function routesOf(endpoint: McpEndpoint, transport: McpHttpHandler): AnyRoute[] 
       ...own,
       method: 'DELETE',
       summary: 'End an Mcp-Session-Id',
+      description:
+        'The bearer lives on; messages with the ended id are 404 from then on. An id of another account, or one that was not issued here, is 404. Without the field the answer is 405.',
       docs: {
         ...params,
-        description:
-          'The bearer lives on; messages with the ended id are 404 from then on. An id of another account, or one that was not issued here, is 404. Without the field the answer is 405.',
         reads: { 'Mcp-Session-Id': 'optional' },
         answers: { 204: { description: 'It is ended' } },
         examples: { usual: { headers: { 'Mcp-Session-Id': MCP_SESSION_EXAMPLE } } },

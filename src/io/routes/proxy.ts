@@ -30,11 +30,11 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
       // Paths of modules may hold secrets, such as the token of a login link.
       secretPath: true,
       summary: 'A call to a backend module; the path is all that follows',
+      description: DESCRIPTION,
       docs: docsOf(method),
       bytes: { 200: 'What the module answered, its other statuses too, as it came' },
       group: 'modules',
       auth: 'either',
-      limits: [],
       body: 'stream',
       errors: [
         'NotFound',
@@ -66,12 +66,12 @@ export function createProxyRoutes(deps: ProxyDeps): AnyRoute[] {
   );
 }
 
-/** Description that all modules share; each module describes its own API. */
+/** All modules share it; each module describes its own API. */
+const DESCRIPTION =
+  'Goes to the module with the account of the session, through limits, audit and breaker. `path` may have several segments, and the query goes along. Paths that are public in the configuration need no session. McpBasic and McpApp reach what their tools reach.';
+
 function docsOf(method: string): RouteDocs {
-  const description =
-    'Goes to the module with the account of the session, through limits, audit and breaker. `path` may have several segments, and the query goes along. Paths that are public in the configuration need no session. McpBasic and McpApp reach what their tools reach.';
   return {
-    description,
     body:
       method === 'GET'
         ? null

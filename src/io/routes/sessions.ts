@@ -28,10 +28,9 @@ export const sessions = defineRoute({
   path: '/auth/v1/sessions',
   summary: 'Live sessions of the account',
   spec: '4.4',
-  docs: { description: 'Browser and MCP sessions. `current` marks the one that asks.' },
+  description: 'Browser and MCP sessions. `current` marks the one that asks.',
   group: 'auth',
   auth: 'session',
-  limits: [],
   result: array(sessionSchema),
   handle: (context) => listSessions(accountCall(context)),
 });
@@ -41,10 +40,9 @@ export const loginLog = defineRoute({
   path: '/auth/v1/login_log',
   summary: 'The last logins and refused attempts, the newest first',
   spec: '4.4',
-  docs: { description: 'The log is bounded; refusals cannot push successes out.' },
+  description: 'The log is bounded; refusals cannot push successes out.',
   group: 'auth',
   auth: 'session',
-  limits: [],
   result: array(loginSchema),
   handle: (context) => listLogins(accountCall(context)),
 });
@@ -54,9 +52,9 @@ export const endSessions = defineRoute({
   path: '/auth/v1/close_sessions',
   summary: 'End sessions: the listed ones, all others, or all',
   spec: '4.4',
+  description:
+    '`sessionIds` ends the listed ones, `others` all but the calling one, neither of them ends all. Both at once are refused.',
   docs: {
-    description:
-      '`sessionIds` ends the listed ones, `others` all but the calling one, neither of them ends all. Both at once are refused.',
     sends: ['Set-Cookie'],
     examples: {
       others: { body: { others: true } },
@@ -66,7 +64,6 @@ export const endSessions = defineRoute({
   },
   group: 'auth',
   auth: 'session',
-  limits: [],
   body: closeSessionsSchema,
   bodyOptional: true,
   result: closedSessionsSchema,
@@ -83,13 +80,10 @@ export const logout = defineRoute({
   path: '/auth/v1/logout',
   summary: 'End the session of this browser',
   spec: '4.4',
-  docs: {
-    description: 'Other sessions of the account go on. The cookie is taken back.',
-    sends: ['Set-Cookie'],
-  },
+  description: 'Other sessions of the account go on. The cookie is taken back.',
+  docs: { sends: ['Set-Cookie'] },
   group: 'auth',
   auth: 'session',
-  limits: [],
   result: nothing(),
   async handle(context) {
     const { actors, session, site } = context;

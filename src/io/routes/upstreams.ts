@@ -45,7 +45,7 @@ const accountSchema = named(
     connectedUtc: nullable(utcText()),
   }),
 );
-const own = { group: 'auth', auth: 'session', limits: [] } as const;
+const own = { group: 'auth', auth: 'session' } as const;
 
 export function createUpstreamRoutes({ credentials }: UpstreamDeps): AnyRoute[] {
   return [
@@ -64,9 +64,7 @@ function listRoute(credentials: UpstreamCredentials): AnyRoute {
     method: 'GET',
     path: '/auth/v1/upstreams',
     summary: 'Other MCP servers that each person connects',
-    docs: {
-      description: 'Those of `McpServers` with `auth`, and whether the account has credentials for them.',
-    },
+    description: 'Those of `McpServers` with `auth`, and whether the account has credentials for them.',
     result: array(accountSchema),
     handle: async ({ session }) => (await credentials.list(session.userId)).map(accountItem),
   });
@@ -78,10 +76,8 @@ function connectRoute(credentials: UpstreamCredentials): AnyRoute {
     method: 'POST',
     path: '/auth/v1/upstreams/connect',
     summary: 'Begin a login at another MCP server (OAuth)',
-    docs: {
-      description:
-        'The browser goes to `redirect`, and the server sends it back. The login has to be ended within 10 minutes, in the same session. 502 where the server offers none, with the reason.',
-    },
+    description:
+      'The browser goes to `redirect`, and the server sends it back. The login has to be ended within 10 minutes, in the same session. 502 where the server offers none, with the reason.',
     body: object({ server }),
     result: object({ redirect: text({ examples: ['https://login.example/authorize?client_id=…'] }) }),
     errors: ['NotFound', 'ModuleFailed'],
@@ -97,7 +93,7 @@ function tokenRoute(credentials: UpstreamCredentials): AnyRoute {
     method: 'POST',
     path: '/auth/v1/upstreams/token',
     summary: 'Connect another MCP server with a personal token',
-    docs: { description: 'For a server that gives out tokens on a page of its own. It is sent as a bearer.' },
+    description: 'For a server that gives out tokens on a page of its own. It is sent as a bearer.',
     body: object({
       server,
       token: text({ minLength: 1, maxLength: TOKEN_MAX, examples: ['ntn_kQ0WmYxZJ3v8Tc1'] }),
@@ -118,7 +114,7 @@ function disconnectRoute(credentials: UpstreamCredentials): AnyRoute {
     method: 'POST',
     path: '/auth/v1/upstreams/disconnect',
     summary: 'Forget the credentials for another MCP server',
-    docs: { description: 'Calls of it are refused from then on. The server itself is not told.' },
+    description: 'Calls of it are refused from then on. The server itself is not told.',
     body: object({ server }),
     result: object({ server: text({ examples: ['notion'] }) }),
     errors: ['NotFound'],
@@ -148,9 +144,9 @@ function callbackRoute(credentials: UpstreamCredentials): AnyRoute {
     method: 'GET',
     path: CALLBACK_PATH,
     summary: 'End of a login at another MCP server',
+    description:
+      'The server sends the browser here. `state` is good once, in the session that began the login, and `iss` is compared with the issuer. The answer leads to the home page, which says what became of it.',
     docs: {
-      description:
-        'The server sends the browser here. `state` is good once, in the session that began the login, and `iss` is compared with the issuer. The answer leads to the home page, which says what became of it.',
       query: object({
         state: optional(text({ examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'] })),
         code: optional(text({ examples: ['SplxlOBeZQQYbYS6WxSbIA'] })),
@@ -162,7 +158,6 @@ function callbackRoute(credentials: UpstreamCredentials): AnyRoute {
     },
     group: 'auth',
     auth: 'optional',
-    limits: [],
     async handle(context) {
       const to = (hash: string) => Reply.empty(303, [['Location', `/#servers/${hash}`], ...FOLLOWED]);
       const { session } = context;
@@ -195,8 +190,8 @@ const clientDocumentRoute = defineRoute({
   method: 'GET',
   path: CLIENT_DOCUMENT_PATH,
   summary: 'This gateway as a client of other MCP servers',
+  description: 'A client-id metadata document: servers that fetch one need no registration.',
   docs: {
-    description: 'A client-id metadata document: servers that fetch one need no registration.',
     answers: {
       200: {
         description: 'The document',
@@ -215,7 +210,6 @@ const clientDocumentRoute = defineRoute({
   },
   group: 'connect',
   auth: 'none',
-  limits: [],
   anyOrigin: true,
   handle: ({ site }) =>
     Reply.json(200, clientDocument(gatewayClient(site)), [['Cache-Control', 'public, max-age=300']]),

@@ -134,7 +134,7 @@ function isSentWith(name: ResponseFieldName, status: number): boolean {
   return name !== 'Location' && (name !== 'Content-Range' || OF_RANGES.has(status));
 }
 
-function isCounted({ limits, auth }: AnyRoute): boolean {
+function isCounted({ limits = [], auth }: AnyRoute): boolean {
   return !limits.includes('NoRateLimit') || auth === 'session';
 }
 
@@ -197,7 +197,7 @@ export function impliedErrors(route: AnyRoute): ErrorName[] {
   const names: ErrorName[] = ['InternalError', 'Overloaded', 'Stopping'];
   // The Host check refuses on every route.
   names.push('Forbidden');
-  if (route.query !== undefined || route.body !== undefined || route.limits.includes('CheckPubKey'))
+  if (route.query !== undefined || route.body !== undefined || route.limits?.includes('CheckPubKey') === true)
     names.push('InvalidInput');
   if (route.body !== undefined) names.push('BodyTooLarge');
   if (route.body !== undefined && route.ownMinimumRate !== true) names.push('BodyTooSlow');

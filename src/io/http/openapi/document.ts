@@ -117,12 +117,12 @@ function operation(route: AnyRoute, registry: SchemaRegistry): Operation {
   const id = operationId(route);
   const name = schemaName(id);
   const body = bodyOf(route, name, registry);
-  const { docs, auth } = route;
+  const { description, docs, auth } = route;
   return {
     operationId: id,
     tags: [route.group],
     summary: route.summary,
-    ...(docs === undefined ? {} : { description: docs.description }),
+    ...(description === undefined ? {} : { description }),
     security: docs?.bearer === true ? [{}, BEARER] : SECURITY[auth],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: body }),
@@ -182,7 +182,9 @@ function headerParameters(route: AnyRoute): [RequestFieldName, boolean][] {
   const reads = Object.entries(route.docs?.reads ?? {}) as [RequestFieldName, string][];
   return [
     ...reads.map(([name, rule]): [RequestFieldName, boolean] => [name, rule === 'required']),
-    ...(route.limits.includes('CheckPubKey') ? ([['pkey', false]] as [RequestFieldName, boolean][]) : []),
+    ...(route.limits?.includes('CheckPubKey') === true
+      ? ([['pkey', false]] as [RequestFieldName, boolean][])
+      : []),
     ...(route.idempotent === true ? ([['Idempotency-Key', false]] as [RequestFieldName, boolean][]) : []),
   ];
 }

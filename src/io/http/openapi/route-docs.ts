@@ -3,8 +3,6 @@ import type { TSchema } from '../../../domain/schema.ts';
 import type { RequestFieldName, ResponseFieldName } from './header-fields.ts';
 
 export interface RouteDocs {
-  /** Rules and details beyond the summary. */
-  readonly description: string;
   /** Calls that succeed, by name, completed from the examples of the schemas. Absent: one call made only of these. */
   readonly examples?: Readonly<Record<string, RouteExample>>;
   /** Schemas of path parameters that are more than a text. */

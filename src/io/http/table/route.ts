@@ -240,7 +240,8 @@ interface RouteDefinition<
   readonly group: string;
   /** Feature that the route belongs to; a gateway that does not offer it answers `NotWithCluster`. */
   readonly feature?: Feature;
-  /** Further text of the API description. Tests require it of every route that is served. */
+  /** Rules and details beyond the summary. Tests require it of every route that is served. */
+  readonly description?: string;
   readonly docs?: RouteDocs;
   readonly auth: A;
   /** With `admin`: the least role; by default `viewer` for GET, `admin` for the rest. */
@@ -251,7 +252,8 @@ interface RouteDefinition<
   readonly anyOrigin?: true;
   /** Foreign pages may not read it: `Origin` and `Sec-Fetch-Site` are checked although the method is safe. */
   readonly ownPagesOnly?: true;
-  readonly limits: readonly LimitRule[];
+  /** Departures from the rule that connection, address and session are charged. */
+  readonly limits?: readonly LimitRule[];
   readonly query?: Q;
   /**
    * A schema: a JSON body is required and checked. `raw`: the bytes. `stream`: the handler is called after the head and
@@ -317,4 +319,11 @@ export function defineRoute<Q extends TSchema, B extends TSchema, A extends Auth
   route: RouteDefinition<Q, B, A>,
 ): AnyRoute {
   return route as unknown as AnyRoute;
+}
+
+/** A route of the admin JSON, for sessions of admins from the addresses of `Admin.allow`. */
+export function adminRoute<Q extends TSchema, B extends TSchema>(
+  route: Omit<RouteDefinition<Q, B, 'admin'>, 'group' | 'auth'>,
+): AnyRoute {
+  return defineRoute<Q, B, 'admin'>({ ...route, group: 'admin', auth: 'admin' });
 }

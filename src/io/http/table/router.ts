@@ -105,7 +105,7 @@ function matchOpen(open: ReadonlyMap<string, PathEntry>, method: string, path: s
 }
 
 function prepare(route: AnyRoute): ReadyRoute {
-  const { auth, limits } = route;
+  const { auth, limits = [] } = route;
   return {
     route,
     parameters: parametersOf(route.path),

@@ -163,12 +163,13 @@ const answer = named(
 
 const json = (description: string, schema: TSchema) => ({ description, type: 'application/json', schema });
 
+export const MCP_DESCRIPTION = `One message of JSON-RPC 2.0, or up to ${BATCH_MAX} in a list. A bearer or a capability code says who calls; without either of them public tools and resources alone are listed and called. What a tool takes is in \`tools/list\`. A notification gets 200 without a body. Revision 2026-07-28 sends one message, \`_meta\` and the headers beside it.`;
+
 /** Describes POST /mcp. */
 export function describeMcp(tools: Readonly<Record<string, ToolRow>>): RouteDocs {
   const message = messages(toolCall(tools));
   const limited = 'A limit: the error has the code 1002, `data` the seconds to wait';
   return {
-    description: `One message of JSON-RPC 2.0, or up to ${BATCH_MAX} in a list. A bearer or a capability code says who calls; without either of them public tools and resources alone are listed and called. What a tool takes is in \`tools/list\`. A notification gets 200 without a body. Revision 2026-07-28 sends one message, \`_meta\` and the headers beside it.`,
     bearer: true,
     body: { type: 'application/json', schema: union([message, array(message)]) },
     query: object({

@@ -42,7 +42,7 @@ import {
   requireFresh,
 } from '../../admin/pagination.ts';
 import { endedHostSchema, endHost, hostSchema, listHosts } from '../../connect/hosts.ts';
-import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute, Reply } from '../../http/table/route.ts';
 import { accountCall } from '../sessions.ts';
 import type { StaffDeps } from './staff.ts';
 
@@ -120,18 +120,13 @@ export function pageOfAccounts(
 }
 
 function usersRoute(deps: AdminAccountDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: USERS,
     summary: 'Accounts in the order of their ids, a page at a time; `Link` names the next one',
-    docs: {
-      description:
-        'Without a filter a page with fewer rows than `limit` is the last. A filter looks at 1,000 accounts a page, so that a page may be empty and still name a next one. Accounts that were never opened are passed over.',
-      sends: ['Link'],
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'Without a filter a page with fewer rows than `limit` is the last. A filter looks at 1,000 accounts a page, so that a page may be empty and still name a next one. Accounts that were never opened are passed over.',
+    docs: { sends: ['Link'] },
     query: object({ ...pageQuery.properties, ...accountFilter.properties }),
     result: array(userItem),
     async handle({ actors, query }) {
@@ -142,14 +137,11 @@ function usersRoute(deps: AdminAccountDeps): AnyRoute {
 }
 
 function accountRoute(staff: StaffDeps['staff']): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/account',
     summary: 'One account, with its role and how much it has of keys, sessions, hosts and applications',
-    docs: { description: 'What the page of an account shows above its lists.' },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description: 'What the page of an account shows above its lists.',
     query: ofUser,
     result: accountItem,
     errors: ['NotFound'],
@@ -170,18 +162,13 @@ function accountRoute(staff: StaffDeps['staff']): AnyRoute {
 }
 
 function blockRoute(staff: StaffDeps['staff']): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/users/block',
     role: 'support',
     summary: 'Block an account, which ends all its sessions, or unblock it',
-    docs: {
-      description:
-        'An account cannot block itself, and only admins block accounts with a role. Needs a recent login.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'An account cannot block itself, and only admins block accounts with a role. Needs a recent login.',
     body: object({
       userId: ofUser.properties.userId,
       blocked: boolean(),
@@ -206,14 +193,11 @@ function blockRoute(staff: StaffDeps['staff']): AnyRoute {
   });
 }
 
-const sessionsRoute = defineRoute({
+const sessionsRoute = adminRoute({
   method: 'GET',
   path: '/ProxyAdmin/api/sessions',
   summary: 'Live sessions of one account, the oldest first',
-  docs: { description: 'Browser and MCP sessions.' },
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
+  description: 'Browser and MCP sessions.',
   query: ofUser,
   result: array(sessionSchema),
   errors: ['NotFound'],
@@ -226,18 +210,13 @@ const sessionsRoute = defineRoute({
 });
 
 function endSessionsRoute(staff: StaffDeps['staff']): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/sessions/end',
     role: 'support',
     summary: 'End sessions of an account: the listed ones, or all',
-    docs: {
-      description:
-        'Without `sessionIds` connected hosts are disconnected too. Unlike a block, the person may log in again. Only admins end sessions of accounts with a role. Needs a recent login.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'Without `sessionIds` connected hosts are disconnected too. Unlike a block, the person may log in again. Only admins end sessions of accounts with a role. Needs a recent login.',
     body: object({
       userId: ofUser.properties.userId,
       sessionIds: closeSessionsSchema.properties.sessionIds,
@@ -272,14 +251,11 @@ function requireRank(
     throw new GatewayError('Forbidden', 'userId: accounts with a role are for admins');
 }
 
-const hostsRoute = defineRoute({
+const hostsRoute = adminRoute({
   method: 'GET',
   path: '/ProxyAdmin/api/connected_hosts',
   summary: 'Hosts that one account connected with OAuth, the one used last first',
-  docs: { description: 'Those of switched-off applications are left out: their tokens open nothing.' },
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
+  description: 'Those of switched-off applications are left out: their tokens open nothing.',
   query: ofUser,
   result: array(hostSchema),
   errors: ['NotFound'],
@@ -290,15 +266,12 @@ const hostsRoute = defineRoute({
   },
 });
 
-const endHostRoute = defineRoute({
+const endHostRoute = adminRoute({
   method: 'POST',
   path: '/ProxyAdmin/api/connected_hosts/revoke',
   role: 'support',
   summary: 'Disconnect a host of an account',
-  docs: { description: 'Its sessions end at once. Needs a recent login.' },
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
+  description: 'Its sessions end at once. Needs a recent login.',
   body: object({ userId: ofUser.properties.userId, id: int64('Id of the connected host') }),
   result: endedHostSchema,
   errors: ['NotFound', 'FreshLoginRequired'],

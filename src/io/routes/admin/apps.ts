@@ -31,7 +31,7 @@ import {
   requireFresh,
 } from '../../admin/pagination.ts';
 import { appItem, appSchema, viewApp } from '../../apps/apps.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute } from '../../http/table/route.ts';
 import type { WebhookOwnerApi } from '../../webhooks/owner-api.ts';
 
 /** `oldestUndeliveredSeconds`: age of the oldest event that waits for the webhook; null without one. */
@@ -97,17 +97,12 @@ const rowOf =
   };
 
 function appsRoute(deps: AdminAppDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/apps',
     summary: 'Applications of all accounts in the order of their ids, a page at a time',
-    docs: {
-      description:
-        'As their owners see them, with the owner and how long the oldest event waits. `approved` false shows those that wait for an approval, or lost it.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'As their owners see them, with the owner and how long the oldest event waits. `approved` false shows those that wait for an approval, or lost it.',
     query: object({ ...pageQuery.properties, ...appFilters }),
     result: array(adminAppItem),
     errors: ['NotFound'],
@@ -127,17 +122,12 @@ function appsRoute(deps: AdminAppDeps): AnyRoute {
 }
 
 function updateRoute({ webhooks }: AdminAppDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/apps/update',
     summary: 'Approve an application, allow it McpApp logins, name its explicit key, disable it',
-    docs: {
-      description:
-        'What is left out stays as it is. `mcpPublicKey` null takes the explicit key away. Needs a recent login.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'What is left out stays as it is. `mcpPublicKey` null takes the explicit key away. Needs a recent login.',
     body: change,
     result: adminAppItem,
     errors: ['NotFound', 'FreshLoginRequired'],

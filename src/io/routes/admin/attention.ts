@@ -10,7 +10,7 @@ import type { KnownModule } from '../../admin/modules.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import type { LiveStaff } from '../../admin/staff.ts';
 import { viewApp } from '../../apps/apps.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute } from '../../http/table/route.ts';
 import type { UpstreamAdministration } from '../../mcp/upstreams/servers.ts';
 import { type AdminAppDeps, pageOfApps } from './apps.ts';
 import { DEAD_LETTERS_COUNTED_MAX, missingNodes } from './records.ts';
@@ -40,17 +40,12 @@ const item = named(
 );
 
 export function createAdminAttentionRoute(deps: AttentionDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/attention',
     summary: 'What needs a person, the worst first, with the page that handles it',
-    docs: {
-      description:
-        'Failing webhooks, open breakers, dead letters, storage, lag, a single admin with a single key, old keys of modules, decisions that wait. In a cluster of all nodes; `missing` names those that did not answer.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'Failing webhooks, open breakers, dead letters, storage, lag, a single admin with a single key, old keys of modules, decisions that wait. In a cluster of all nodes; `missing` names those that did not answer.',
     result: object({ items: array(item), missing: missingNodes }),
     async handle({ actors, nowMs }) {
       const { facts, missing } = await factsOf(deps, actors, nowMs);

@@ -12,7 +12,7 @@ import {
   auditPage,
   auditQuery,
 } from '../../admin/audit-pages.ts';
-import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute, Reply } from '../../http/table/route.ts';
 
 const PATH = '/ProxyAdmin/api/audit';
 const listed = named(
@@ -33,18 +33,13 @@ export function createAdminAuditRoutes(deps: AuditDeps): AnyRoute[] {
 
 /** The header `Link` (RFC 8288) names the next page, so the result holds only rows. */
 function pageRoute(deps: AuditDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: PATH,
     summary: 'The audit log, the newest first; a page looks at 20,000 records, `Link` names the next one',
-    docs: {
-      description:
-        'Filters hold together. `after` on its own reads forwards; with anything else pages go backwards. A page may be empty and still name a next one. In a cluster positions are those of one node, which `Link` names; `after` reads its journal alone, without records of calls in the database.',
-      sends: ['Link'],
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'Filters hold together. `after` on its own reads forwards; with anything else pages go backwards. A page may be empty and still name a next one. In a cluster positions are those of one node, which `Link` names; `after` reads its journal alone, without records of calls in the database.',
+    docs: { sends: ['Link'] },
     query: auditQuery,
     result: array(listed),
     errors: ['NotFound'],
@@ -79,17 +74,12 @@ async function pageElsewhere({ cluster }: AuditDeps, node: string, query: AuditQ
 }
 
 function nodesRoute({ cluster }: AuditDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: `${PATH}/nodes`,
     summary: 'Where records of calls are kept, and which nodes have pages of their own',
-    docs: {
-      description:
-        '`gateway`: there is no cluster. `database`: every node shows the records of all. `node`: each node has its own, and `node` of a page chooses.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      '`gateway`: there is no cluster. `database`: every node shows the records of all. `node`: each node has its own, and `node` of a page chooses.',
     result: object({
       calls: oneOf(CALLS_KEPT),
       /** The asked one. */
@@ -104,16 +94,11 @@ function nodesRoute({ cluster }: AuditDeps): AnyRoute {
   });
 }
 
-const eventsRoute = defineRoute({
+const eventsRoute = adminRoute({
   method: 'GET',
   path: `${PATH}/events`,
   summary: 'Events of the audit log, each with the ring that keeps its records',
-  docs: {
-    description: 'Each ring is bounded on its own, so that frequent events do not push rare ones out.',
-  },
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
+  description: 'Each ring is bounded on its own, so that frequent events do not push rare ones out.',
   result: array(object({ event: text({ examples: ['login'] }), ring: oneOf(AUDIT_RINGS) })),
   handle: () => AUDIT_EVENT_NAMES.map((event) => ({ event, ring: AUDIT_EVENTS[event] })),
 });

@@ -5,7 +5,7 @@ import { array, integer, nullable, object, oneOf, text } from '../../../domain/s
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { errorBody } from '../../http/exchange/reply.ts';
-import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute, Reply } from '../../http/table/route.ts';
 import type { Catalog } from '../../mcp/catalog.ts';
 import { requestIdsOf } from '../../observability/audit-fields.ts';
 
@@ -23,14 +23,11 @@ export function tokensOf(sizeBytes: number): number {
 
 /** Sizes of the lists of tools for a client, so that an admin sees the effect of a profile. */
 export function createAdminListsRoute({ catalog }: Pick<CatalogDeps, 'catalog'>): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/catalog',
     summary: 'Lists of tools by profile and class of callers, with their sizes',
-    docs: { description: 'Without a profile: the list of `/mcp`. Tokens are an estimate, four bytes each.' },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description: 'Without a profile: the list of `/mcp`. Tokens are an estimate, four bytes each.',
     result: array(
       object({
         profile: nullable(text({ examples: ['shop'] })),
@@ -64,17 +61,12 @@ const notReloaded = object({
 
 /** The envelope lists all faults beside code and message, so that an admin can correct them in one round. */
 export function createAdminCatalogRoute({ nodes }: Pick<CatalogDeps, 'nodes'>): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/reload',
     summary: 'Read McpTools and McpResources of the configuration file again; a refusal names every fault',
-    docs: {
-      description:
-        'The file takes effect whole or not at all. A refusal carries `faults` with the path of each. Other nodes of a cluster read their own files; `notReloaded` names those whose catalog stays. Needs a recent login.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'The file takes effect whole or not at all. A refusal carries `faults` with the path of each. Other nodes of a cluster read their own files; `notReloaded` names those whose catalog stays. Needs a recent login.',
     result: object({ tools: integer(), resources: integer(), notReloaded: array(notReloaded) }),
     errors: ['FreshLoginRequired', 'ConfigurationRefused'],
     async handle(context) {

@@ -6,7 +6,7 @@ import type { SessionContext } from '../../../domain/sessions.ts';
 import { type AuditDeps, type AuditQuery, auditQuery } from '../../admin/audit-pages.ts';
 import { type CsvCell, CsvExports, EXPORT_ROWS_MAX, type RowPages } from '../../admin/csv.ts';
 import { PAGE_ROWS_MAX, type RowPage } from '../../admin/pagination.ts';
-import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute, type RouteContext } from '../../http/table/route.ts';
 import {
   type AccountFilter,
   type AccountRow,
@@ -141,12 +141,12 @@ function route<Row>(
 ): AnyRoute {
   const titles = Object.keys(columns);
   const cells = Object.values(columns);
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: `/ProxyAdmin/api/export/${name}`,
     summary,
+    description: `Streamed, at most ${EXPORT_ROWS_MAX} rows; a last line says where the list has more. A text that a spreadsheet would run as a formula begins with an apostrophe. The export is in the audit log.`,
     docs: {
-      description: `Streamed, at most ${EXPORT_ROWS_MAX} rows; a last line says where the list has more. A text that a spreadsheet would run as a formula begins with an apostrophe. The export is in the audit log.`,
       answers: {
         200: {
           description: 'The file',
@@ -156,9 +156,6 @@ function route<Row>(
       },
       sends: ['Content-Disposition', 'Cache-Control'],
     },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
     query,
     errors,
     async handle(context) {

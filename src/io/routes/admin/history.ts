@@ -18,7 +18,7 @@ import { RANGE_NAMES } from '../../admin/history/history.ts';
 import { mergeHistory } from '../../admin/history/merge.ts';
 import { HISTORY_SERIES } from '../../admin/history/series.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute } from '../../http/table/route.ts';
 import { missingNodes } from './records.ts';
 
 const usedName = named(
@@ -53,17 +53,12 @@ const history = named(
 );
 
 export function createAdminHistoryRoute(nodes: Pick<AdminNodes, 'history'>): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/history',
     summary: 'Figures of the last five minutes, hour or day, with the use of tools and routes',
-    docs: {
-      description:
-        'A sample every two seconds for five minutes, one a minute beyond. Null is a gap: the process did not run, or nothing finished. The history is in memory, so a start begins anew: `sinceUtc`.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'A sample every two seconds for five minutes, one a minute beyond. Null is a gap: the process did not run, or nothing finished. The history is in memory, so a start begins anew: `sinceUtc`.',
     query: object({
       range: oneOf(RANGE_NAMES),
       node: optional(

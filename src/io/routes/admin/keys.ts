@@ -27,7 +27,7 @@ import { nicknameSchema, withNicknames } from '../../accounts/nicknames.ts';
 import { type KeyPage, type KeyPosition, searchKeys } from '../../admin/keys.ts';
 import { nextLink, PAGE_ROWS, PAGE_ROWS_MAX, requireAccount, requireFresh } from '../../admin/pagination.ts';
 import { clearSid } from '../../http/checks/sid-cookie.ts';
-import { type AnyRoute, defineRoute, Reply } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute, Reply } from '../../http/table/route.ts';
 
 const PATH = '/ProxyAdmin/api/user_keys';
 /** Characters of the longest credential id: 1,023 bytes in base64url (WebAuthn Level 3, section 4). */
@@ -99,18 +99,13 @@ export async function pageOfKeys(
 
 /** The header `Link` (RFC 8288) names the next page, because a page may read many accounts without a match. */
 function searchRoute(administration: Administration): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: PATH,
     summary: 'Keys of all accounts; a page looks at 1,000 accounts, `Link` names the next one',
-    docs: {
-      description:
-        'Filters hold together. Removed keys come with `deleted`. A page may be empty and still name a next one.',
-      sends: ['Link'],
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'Filters hold together. Removed keys come with `deleted`. A page may be empty and still name a next one.',
+    docs: { sends: ['Link'] },
     query: keyQuery,
     result: array(listed),
     errors: ['NotFound'],
@@ -121,14 +116,11 @@ function searchRoute(administration: Administration): AnyRoute {
   });
 }
 
-const addRoute = defineRoute({
+const addRoute = adminRoute({
   method: 'POST',
   path: `${PATH}/add`,
   summary: 'Add a software key to an account, as a claim that its holder has not proved',
-  docs: { description: 'The holder proves the key by logging in with a signature. Needs a recent login.' },
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
+  description: 'The holder proves the key by logging in with a signature. Needs a recent login.',
   body: object({
     userId,
     publicKey: text({ maxLength: 64, examples: [KEY_EXAMPLE] }),
@@ -146,18 +138,13 @@ const addRoute = defineRoute({
   },
 });
 
-const updateRoute = defineRoute({
+const updateRoute = adminRoute({
   method: 'POST',
   path: `${PATH}/update`,
   summary: 'Allow or forbid a key of an account for MCP, contact sync and browsers; omitted flags stay',
-  docs: {
-    description:
-      'The key of a passkey takes `mcpAccess` and opens nothing with it. `browserLogin` false ends the browser sessions of the key. Needs a recent login.',
-    sends: ['Set-Cookie'],
-  },
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
+  description:
+    'The key of a passkey takes `mcpAccess` and opens nothing with it. `browserLogin` false ends the browser sessions of the key. Needs a recent login.',
+  docs: { sends: ['Set-Cookie'] },
   body: object({ userId, keyId, ...access }),
   result: item,
   errors: ['NotFound', 'KeyNotFound', 'FreshLoginRequired'],
@@ -171,14 +158,12 @@ const updateRoute = defineRoute({
   },
 });
 
-const removeRoute = defineRoute({
+const removeRoute = adminRoute({
   method: 'POST',
   path: `${PATH}/remove`,
   summary: 'Remove a key of an account and end its sessions',
-  docs: { description: 'The record stays, marked as removed. Needs a recent login.', sends: ['Set-Cookie'] },
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
+  description: 'The record stays, marked as removed. Needs a recent login.',
+  docs: { sends: ['Set-Cookie'] },
   body: object({ userId, keyId }),
   result: object({ userId: idText(), keyId: idText(), sessionsClosed: integer() }),
   errors: ['NotFound', 'KeyNotFound', 'FreshLoginRequired'],

@@ -3,7 +3,7 @@ import { array, integer, named, nullable, object, oneOf, text, utcText } from '.
 import type { SessionContext } from '../../../domain/sessions.ts';
 import { decide, requireServer, viewOf, viewsOf } from '../../admin/mcp-servers.ts';
 import { requireFresh } from '../../admin/pagination.ts';
-import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute, type RouteContext } from '../../http/table/route.ts';
 import { UPSTREAM_STATES } from '../../mcp/upstreams/link.ts';
 import type { UpstreamAdministration } from '../../mcp/upstreams/servers.ts';
 
@@ -57,17 +57,12 @@ type AdminContext = RouteContext<unknown, unknown, SessionContext>;
 
 export function createAdminMcpServerRoutes(servers: UpstreamAdministration): AnyRoute[] {
   const decision = (type: 'approve' | 'hide', summary: string) =>
-    defineRoute({
+    adminRoute({
       method: 'POST',
       path: `/ProxyAdmin/api/mcp_servers/${type}`,
       summary,
-      docs: {
-        description:
-          '`digest` is that of the definition that was seen; 404 when the server lists another one by now. Effective at once. Needs a recent login.',
-      },
-      group: 'admin',
-      auth: 'admin',
-      limits: [],
+      description:
+        '`digest` is that of the definition that was seen; 404 when the server lists another one by now. Effective at once. Needs a recent login.',
       body: decisionBody,
       result: serverView,
       errors: ['FreshLoginRequired', 'NotFound'],
@@ -79,27 +74,21 @@ export function createAdminMcpServerRoutes(servers: UpstreamAdministration): Any
       },
     });
   return [
-    defineRoute({
+    adminRoute({
       method: 'GET',
       path: '/ProxyAdmin/api/mcp_servers',
       summary: 'Other MCP servers: state, calls, tools, and definitions that wait for a decision',
-      docs: { description: '`approved` is null for a tool that is new. `leftOut` are tools with a fault.' },
-      group: 'admin',
-      auth: 'admin',
-      limits: [],
+      description: '`approved` is null for a tool that is new. `leftOut` are tools with a fault.',
       result: array(serverView),
       handle: () => viewsOf(servers),
     }),
     decision('approve', 'Approve the definition of a tool, which is served from now on'),
     decision('hide', 'Hide a tool: one that waits, or one that is served'),
-    defineRoute({
+    adminRoute({
       method: 'POST',
       path: '/ProxyAdmin/api/mcp_servers/reload',
       summary: 'Ask a server for its tools again',
-      docs: { description: 'The answer shows what is known so far; the list follows. Needs a recent login.' },
-      group: 'admin',
-      auth: 'admin',
-      limits: [],
+      description: 'The answer shows what is known so far; the list follows. Needs a recent login.',
       body: object({ server: name('Name in the configuration', 'weather') }),
       result: serverView,
       errors: ['FreshLoginRequired', 'NotFound'],

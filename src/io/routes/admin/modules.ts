@@ -14,7 +14,7 @@ import { toIso } from '../../../domain/time.ts';
 import { ALL_NODES } from '../../admin/dashboard.ts';
 import { isKeyOld, type KnownModule, lastEvents, usedByModule } from '../../admin/modules.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute } from '../../http/table/route.ts';
 import type { Catalog } from '../../mcp/catalog.ts';
 import type { OperationDeps } from './operations.ts';
 import { missingNodes } from './records.ts';
@@ -52,17 +52,12 @@ const module = named(
 );
 
 export function createAdminModulesRoute({ nodes, catalog, known, eventLog }: ModuleDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/modules',
     summary: 'Modules with their breakers, connections and last event, and their use in the last day',
-    docs: {
-      description:
-        'In a cluster of all nodes together; `missing` names those that did not answer. Calls are those of tools and through the proxy.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'In a cluster of all nodes together; `missing` names those that did not answer. Calls are those of tools and through the proxy.',
     result: object({ modules: array(module), missing: missingNodes }),
     async handle({ nowMs }) {
       const [history, states] = await Promise.all([nodes.history('24h', ALL_NODES), nodes.modules()]);

@@ -2,7 +2,7 @@
 import { array, boolean, integer, named, nullable, object, oneOf, text } from '../../../domain/schema.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { NODE_STATES } from '../../cluster/node-report.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute } from '../../http/table/route.ts';
 
 const node = named(
   'ClusterNode',
@@ -32,17 +32,12 @@ const node = named(
 );
 
 export function createAdminNodesRoute(nodes: Pick<AdminNodes, 'name' | 'report'>): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/nodes',
     summary: 'Nodes of the cluster as of their last renewals; none without `Cluster`',
-    docs: {
-      description:
-        '`node` is the one that answers. A node that is `late` has not renewed its lease; one that is `out` has left or was expelled.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      '`node` is the one that answers. A node that is `late` has not renewed its lease; one that is `out` has left or was expelled.',
     result: object({ node: nullable(text({ examples: ['a'] })), nodes: array(node) }),
     async handle() {
       const reports = await nodes.report();

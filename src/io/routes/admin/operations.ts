@@ -14,7 +14,7 @@ import { ALL_NODES, type Dashboard } from '../../admin/dashboard.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { isSessionAlive } from '../../http/checks/session-lookup.ts';
-import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute, type RouteContext } from '../../http/table/route.ts';
 import { failingActor, missingNodes } from './records.ts';
 import type { StaffDeps } from './staff.ts';
 
@@ -28,11 +28,6 @@ export interface OperationDeps extends Pick<StaffDeps, 'staff'> {
   readonly eventLog: Pick<EventLog, 'newest' | 'page'>;
 }
 
-const admin = {
-  group: 'admin',
-  auth: 'admin',
-  limits: [],
-} as const;
 const actorName = object({
   kind: text({ maxLength: 64, examples: ['user'] }),
   id: text({ maxLength: 256, examples: [ID_EXAMPLE] }),
@@ -49,14 +44,13 @@ export function createAdminOperationRoutes(deps: OperationDeps): AnyRoute[] {
 
 /** Not counted as a request of the session, because pages reconnect by themselves. */
 function liveRoute({ dashboard, nodes, staff }: OperationDeps): AnyRoute {
-  return defineRoute({
-    ...admin,
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/live',
     summary: 'Samples of the last two seconds as server-sent events',
+    description:
+      'One frame every two seconds. The stream ends with the session or the role. In a cluster a frame `look` names the nodes that it is of and those that did not answer; a frame `missing` names those alone.',
     docs: {
-      description:
-        'One frame every two seconds. The stream ends with the session or the role. In a cluster a frame `look` names the nodes that it is of and those that did not answer; a frame `missing` names those alone.',
       answers: {
         200: {
           description: 'The stream',
@@ -90,12 +84,11 @@ function liveRoute({ dashboard, nodes, staff }: OperationDeps): AnyRoute {
   });
 }
 
-const uploadsRoute = defineRoute({
-  ...admin,
+const uploadsRoute = adminRoute({
   method: 'GET',
   path: '/ProxyAdmin/api/uploads',
   summary: 'Uploads of the first transport that are open now',
-  docs: { description: 'Buffered ones; streams of the second transport are in the live dashboard.' },
+  description: 'Buffered ones; streams of the second transport are in the live dashboard.',
   result: array(
     object({ uploadId: integer(), userId: idText(), nickname: nicknameSchema, startedUtc: utcText() }),
   ),
@@ -112,12 +105,11 @@ const uploadsRoute = defineRoute({
 
 /** Shows the source and the receiver of events, not their content, which is private to the receiver. */
 function eventsRoute({ eventLog }: OperationDeps): AnyRoute {
-  return defineRoute({
-    ...admin,
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/events',
     summary: 'The newest events of the log, the newest first, without what they say',
-    docs: { description: 'What an event says stays with those it concerns.' },
+    description: 'What an event says stays with those it concerns.',
     query: object({
       before: optional(integer({ minimum: 1, description: 'Position; the newest unless given' })),
     }),
@@ -161,12 +153,11 @@ function actorsRoute({ administration, nodes }: OperationDeps): AnyRoute {
     reason: text({ examples: ['TypeError'] }),
     command: nullable(text({ examples: ['login'] })),
   });
-  return defineRoute({
-    ...admin,
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/actors',
     summary: 'Actors that failed lately, and messages that were given up',
-    docs: { description: 'A quarantined actor answers 503 until it is reset or its message is skipped.' },
+    description: 'A quarantined actor answers 503 until it is reset or its message is skipped.',
     result: object({
       failing: array(failingActor),
       missing: missingNodes,
@@ -217,12 +208,11 @@ function actRoutes({ administration, nodes }: OperationDeps): AnyRoute[] {
     event: AuditEvent,
     run: (kind: string, id: string) => Promise<boolean>,
   ) =>
-    defineRoute({
-      ...admin,
+    adminRoute({
       method: 'POST',
       path,
       summary,
-      docs: { description },
+      description,
       body: actorName,
       result: actorName,
       errors: ['NotFound', 'FreshLoginRequired'],
@@ -249,12 +239,11 @@ function actRoutes({ administration, nodes }: OperationDeps): AnyRoute[] {
       'actorSkipped',
       (kind, id) => nodes.skip(kind, id),
     ),
-    defineRoute({
-      ...admin,
+    adminRoute({
       method: 'POST',
       path: '/ProxyAdmin/api/actors/discard',
       summary: 'Remove a dead letter',
-      docs: { description: 'All four fields name it, as `actors` lists them. Needs a recent login.' },
+      description: 'All four fields name it, as `actors` lists them. Needs a recent login.',
       body: deadKey,
       result: deadKey,
       errors: ['NotFound', 'FreshLoginRequired'],

@@ -14,7 +14,7 @@ import {
 import { toIso } from '../../../domain/time.ts';
 import type { AuditCluster } from '../../admin/audit-pages.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute } from '../../http/table/route.ts';
 import type { HealthFacts } from '../info.ts';
 import { createAdminAuditRoutes } from './audit.ts';
 
@@ -64,17 +64,12 @@ export function createAdminRecordRoutes(deps: RecordDeps): AnyRoute[] {
 }
 
 function overviewRoute({ administration, health, nodes }: RecordDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/overview',
     summary: 'How the gateway stands: sessions, keys, applications, memory, failures',
-    docs: {
-      description:
-        'What the dashboard shows first. `failingActors` are those that could not be read or written lately, at all nodes of a cluster.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'What the dashboard shows first. `failingActors` are those that could not be read or written lately, at all nodes of a cluster.',
     result: overview,
     async handle({ actors, site, nowMs }) {
       const { failing, missing } = await nodes.failing();

@@ -17,7 +17,7 @@ import { SETTING_GROUPS } from '../../../domain/settings/definitions.ts';
 import { nicknameSchema } from '../../accounts/nicknames.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { changeSetting, type SettingsAtNode, viewSettings } from '../../admin/settings.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute } from '../../http/table/route.ts';
 
 const settingValue = union([integer(), text()], { examples: [2] });
 const settingView = named(
@@ -60,47 +60,32 @@ export interface AdminSettingDeps extends SettingsAtNode {
 export function createAdminSettingRoutes(deps: AdminSettingDeps): AnyRoute[] {
   const { bounds } = deps;
   return [
-    defineRoute({
+    adminRoute({
       method: 'GET',
       path: '/ProxyAdmin/api/settings',
       summary: 'All runtime settings with their bounds and values',
-      docs: {
-        description:
-          'In the order of their groups. `type` flag is 0 or 1. `min` and `max` are null for texts. `changed` is the last change by an admin.',
-      },
-      group: 'admin',
-      auth: 'admin',
-      limits: [],
+      description:
+        'In the order of their groups. `type` flag is 0 or 1. `min` and `max` are null for texts. `changed` is the last change by an admin.',
       result: array(settingView),
       handle: () => viewSettings(deps),
     }),
-    defineRoute({
+    adminRoute({
       method: 'GET',
       path: '/ProxyAdmin/api/bounds',
       summary:
         'Bounds that callers share: how much in all and for one caller, what is held now and what was refused',
-      docs: {
-        description:
-          'A bound is held for a session, a user and a network at once; null means that it has no such share.',
-      },
-      group: 'admin',
-      auth: 'admin',
-      limits: [],
+      description:
+        'A bound is held for a session, a user and a network at once; null means that it has no such share.',
       result: array(boundView),
       handle: () =>
         bounds.report().map((row) => ({ ...row, session: row.session ?? null, user: row.user ?? null })),
     }),
-    defineRoute({
+    adminRoute({
       method: 'POST',
       path: '/ProxyAdmin/api/settings',
       summary: 'Change one runtime setting, effective at once',
-      docs: {
-        description:
-          'A value outside the bounds of the setting is refused. The change is on disk before the answer. Needs a recent login.',
-      },
-      group: 'admin',
-      auth: 'admin',
-      limits: [],
+      description:
+        'A value outside the bounds of the setting is refused. The change is on disk before the answer. Needs a recent login.',
       body: object({
         name: text({ maxLength: 64, examples: ['ApiRPSLimit'] }),
         value: unknown({ examples: [2] }),

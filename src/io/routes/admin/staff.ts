@@ -10,7 +10,7 @@ import { nicknameSchema, withNicknames } from '../../accounts/nicknames.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import type { LiveStaff } from '../../admin/staff.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute, defineRoute } from '../../http/table/route.ts';
 
 export interface StaffDeps {
   readonly staff: LiveStaff;
@@ -24,28 +24,22 @@ export function createAdminStaffRoutes(deps: StaffDeps): AnyRoute[] {
 }
 
 function listRoute({ staff }: StaffDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/staff',
     summary: 'Accounts with a role in the admin panel',
-    docs: { description: 'Roles are viewer, support and admin. Keys of `Admin.publicKeys` make admins too.' },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description: 'Roles are viewer, support and admin. Keys of `Admin.publicKeys` make admins too.',
     result: array(named('StaffMember', object({ ...roleItem.properties, nickname: nicknameSchema }))),
     handle: ({ actors }) => withNicknames(actors, staff.list(), ({ userId }) => userId),
   });
 }
 
 function changeRoute({ staff }: StaffDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'POST',
     path: '/ProxyAdmin/api/staff',
     summary: 'Give an account a role, or take it away with null',
-    docs: { description: 'Without a role an account has no access to the panel. Needs a recent login.' },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description: 'Without a role an account has no access to the panel. Needs a recent login.',
     body: object({ userId: int64('User id: decimal string'), role: nullable(oneOf(ROLES)) }),
     result: object({ userId: idText(), role: nullable(oneOf(ROLES)) }),
     errors: ['FreshLoginRequired', 'NotFound'],
@@ -65,14 +59,11 @@ function claimRoute({ staff, nodes }: StaffDeps): AnyRoute {
     method: 'POST',
     path: '/ProxyAdmin/api/claim',
     summary: 'Become an admin with the token of the set-up or recovery link',
-    docs: {
-      description:
-        'For accounts that logged in with a passkey. A start without any admin prints the set-up link, `admin recover` the recovery link; each works once.',
-    },
+    description:
+      'For accounts that logged in with a passkey. A start without any admin prints the set-up link, `admin recover` the recovery link; each works once.',
     group: 'admin',
     auth: 'session',
     adminAddresses: true,
-    limits: [],
     body: object({
       token: text({ minLength: 1, maxLength: 64, examples: [KEY_EXAMPLE] }),
     }),

@@ -16,7 +16,7 @@ import { ALL_NODES } from '../../admin/dashboard.ts';
 import { RANGE_NAMES } from '../../admin/history/history.ts';
 import { mergeUsed } from '../../admin/history/merge.ts';
 import type { AdminNodes } from '../../admin/nodes.ts';
-import { type AnyRoute, defineRoute } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute } from '../../http/table/route.ts';
 import { type Catalog, type ToolEntry, toolItem } from '../../mcp/catalog.ts';
 import { tokensOf } from './catalog.ts';
 import { missingNodes } from './records.ts';
@@ -65,17 +65,12 @@ export function createAdminToolRoutes(deps: ToolDeps): AnyRoute[] {
 }
 
 function listRoute({ catalog, nodes }: ToolDeps): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/tools',
     summary: 'Tools of the catalog with their use over a range, of all nodes of a cluster',
-    docs: {
-      description:
-        'In the order of the catalog. `callers` are the logins that may call a tool; tokens are an estimate, four bytes each.',
-    },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description:
+      'In the order of the catalog. `callers` are the logins that may call a tool; tokens are an estimate, four bytes each.',
     query: object({ range: oneOf(RANGE_NAMES) }),
     result: object({ tools: array(tool), missing: missingNodes }),
     async handle({ query: { range } }) {
@@ -93,14 +88,11 @@ function listRoute({ catalog, nodes }: ToolDeps): AnyRoute {
 }
 
 function oneRoute({ catalog }: Pick<ToolDeps, 'catalog'>): AnyRoute {
-  return defineRoute({
+  return adminRoute({
     method: 'GET',
     path: '/ProxyAdmin/api/tool',
     summary: 'One tool of the catalog with its schemas',
-    docs: { description: 'As `tools/list` shows it to those who may call it.' },
-    group: 'admin',
-    auth: 'admin',
-    limits: [],
+    description: 'As `tools/list` shows it to those who may call it.',
     query: object({ name: text({ minLength: 1, maxLength: 64, examples: ['wallet_get_info'] }) }),
     result: definition,
     errors: ['NotFound'],

@@ -6,7 +6,7 @@ import type { AccountCall } from '../../accounts/account.ts';
 import { requireId } from '../../accounts/login-parts.ts';
 import { requireFresh } from '../../admin/pagination.ts';
 import { viewApp } from '../../apps/apps.ts';
-import { type AnyRoute, defineRoute, type RouteContext } from '../../http/table/route.ts';
+import { type AnyRoute, adminRoute, type RouteContext } from '../../http/table/route.ts';
 import {
   deliveriesSchema,
   payloadSchema,
@@ -29,15 +29,12 @@ export interface AdminWebhookDeps {
 
 export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRoute[] {
   return [
-    defineRoute({
+    adminRoute({
       method: 'GET',
       path: '/ProxyAdmin/api/deliveries',
       summary: 'Webhook attempts of any application; without `after` the newest',
-      docs: { description: 'Ascending by `number`, 100 a page; `before` goes back.' },
-      group: 'admin',
+      description: 'Ascending by `number`, 100 a page; `before` goes back.',
       feature: 'webhooks',
-      auth: 'admin',
-      limits: [],
       query: object({
         appId: appIdSchema,
         after: optional(
@@ -54,19 +51,14 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
         return webhooks.deliveries(await ownerCall(context, appId), appId, page);
       },
     }),
-    defineRoute({
+    adminRoute({
       method: 'GET',
       path: '/ProxyAdmin/api/delivery',
       summary: 'The body of one webhook of any application, as it was sent',
-      docs: {
-        description:
-          'While all of its events are kept. Each look is in the audit log. Of a test there is none.',
-      },
-      group: 'admin',
+      description:
+        'While all of its events are kept. Each look is in the audit log. Of a test there is none.',
       feature: 'webhooks',
-      auth: 'admin',
       role: 'support',
-      limits: [],
       query: object({ appId: appIdSchema, webhookId: webhookIdSchema }),
       result: payloadSchema,
       errors: ['NotFound'],
@@ -77,19 +69,14 @@ export function createAdminWebhookRoutes({ webhooks }: AdminWebhookDeps): AnyRou
         return webhooks.payload(call, appId, context.query.webhookId);
       },
     }),
-    defineRoute({
+    adminRoute({
       method: 'POST',
       path: '/ProxyAdmin/api/resend',
       summary: 'Send one webhook of any application again',
-      docs: {
-        description:
-          'Counted and recorded as the owner’s own resend, with the admin in the audit log. Needs a recent login.',
-      },
-      group: 'admin',
+      description:
+        'Counted and recorded as the owner’s own resend, with the admin in the audit log. Needs a recent login.',
       feature: 'webhooks',
-      auth: 'admin',
       role: 'support',
-      limits: [],
       body: object({
         appId: appIdSchema,
         webhookId: webhookIdSchema,

@@ -213,7 +213,6 @@ t.test('handed over: no route and no module sees the field of the proxy', async 
       summary: 'Fields as a proxied call forwards them',
       group: 'info',
       auth: 'none',
-      limits: [],
       errors: [],
       handle(context) {
         seen.push(...context.allHeaders());

@@ -157,7 +157,7 @@ t.test('openapi: every route has a description and complete examples, which matc
       if (!holds) faults.push(`${at}: ${fault}`);
     };
     expect(route.group in GROUPS, `the group ${route.group} is not described`);
-    expect(/\S.*[.]$/.test(route.docs?.description ?? ''), 'no description in sentences');
+    expect(/\S.*[.]$/.test(route.description ?? ''), 'no description in sentences');
     const missing: string[] = [];
     const examples = examplesOf(route, missing);
     expect(missing.length === 0, `texts of the examples are missing: ${missing}`);
