@@ -3,6 +3,7 @@
  * itself from the journal. turns.ts makes all decisions.
  */
 import { type ErrorName, GatewayError } from '../../domain/errors.ts';
+import { invariant } from '../../domain/invariant.ts';
 import type { AnyKind, AskObserver } from './actor.ts';
 import type { CommitGroup, Waiter } from './commit-group.ts';
 import { IdempotencyRing } from './idempotency.ts';
@@ -255,6 +256,7 @@ export class AskWaiter implements Waiter {
 
   settle(reply: unknown, error: Error | undefined): void {
     const cell = this.#cell;
+    invariant(cell.pending > 0, 'a caller is answered once');
     cell.pending -= 1;
     this.#count.pending -= 1;
     if (this.key !== undefined && cell.unanswered?.get(this.key) === this) cell.unanswered.delete(this.key);

@@ -3,6 +3,7 @@
  * one group is in flight, and nothing that depends on a group leaves before it is on disk.
  */
 import { GatewayError } from '../../domain/errors.ts';
+import { invariant } from '../../domain/invariant.ts';
 import { CommitGroup, type Verdicts, type Waiter, type Writer } from './commit-group.ts';
 import type { Effect } from './effects.ts';
 import { type Journal, type JournalTurn, type Judged, VERDICT } from './journal/port.ts';
@@ -273,7 +274,8 @@ export class GroupCommit {
     });
   }
 
-  #perform({ effects }: CommitGroup<Effect>): void {
+  #perform({ committed, effects }: CommitGroup<Effect>): void {
+    invariant(committed, 'an effect starts after the commit of its turn');
     for (const effect of effects) this.#options.perform(effect);
   }
 
@@ -293,6 +295,7 @@ export class GroupCommit {
   readonly #release = (): void => {
     const group = this.#releasing[0];
     if (group === undefined) return;
+    invariant(group.committed, 'an answer leaves after the commit of its turn');
     const end = Math.min(this.#released + this.#options.limits.releaseSlice, group.waiters.length);
     for (let index = this.#released; index < end; index += 1) {
       group.waiters[index]?.settle(group.replies[index], group.errors[index]);

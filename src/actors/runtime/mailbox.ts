@@ -3,6 +3,7 @@
  * their failures. The commit of a turn removes its row, so that a crash repeats it and it counts once.
  */
 
+import { invariant } from '../../domain/invariant.ts';
 import type { DamagedRow, IsWanted, Journal, MailKey, MailRow, TimerKey, TimerRow } from './journal/port.ts';
 import type { Typed } from './protocol.ts';
 import type { Schedule } from './runtime-context.ts';
@@ -153,15 +154,13 @@ export class Mailboxes {
 
   /** The row of this entry is gone from the journal. */
   done(entry: Entry): void {
-    const { mailbox } = entry;
-    mailbox.running -= 1;
+    const mailbox = ended(entry);
     if (!mailbox.gone) this.#forget(mailbox);
   }
 
   /** The turn failed; the entry goes back to the front. */
   back(entry: Entry): void {
-    const { mailbox } = entry;
-    mailbox.running -= 1;
+    const mailbox = ended(entry);
     if (mailbox.gone) return;
     mailbox.entries.unshift(entry);
     this.#wake(mailbox);
@@ -169,8 +168,8 @@ export class Mailboxes {
 
   /** The turn was out of date: its row may be gone, so the messages of the actor are read anew. */
   outdated(entry: Entry): void {
-    const { mailbox, source } = entry;
-    mailbox.running -= 1;
+    const { source } = entry;
+    const mailbox = ended(entry);
     if (mailbox.gone) return;
     const timers = mailbox.entries.filter((each) => each.source.type === 'timer');
     if (source.type === 'timer') timers.unshift(entry);
@@ -223,6 +222,7 @@ export class Mailboxes {
 
   #take(mailbox: Mailbox, row: MailRow): void {
     const { toKind, toId, seq, fromKind, fromId, command, damage } = row;
+    invariant(seq > mailbox.lastSeq, 'mail reaches its actor in the order of its numbers');
     mailbox.lastSeq = seq;
     mailbox.entries.push({
       mailbox,
@@ -295,4 +295,11 @@ export class Mailboxes {
     this.#ready.add(mailbox);
     return turnsMax;
   }
+}
+
+/** The entry is no longer under way. */
+function ended({ mailbox }: Entry): Mailbox {
+  invariant(mailbox.running > 0, 'an entry that is taken is given back once');
+  mailbox.running -= 1;
+  return mailbox;
 }

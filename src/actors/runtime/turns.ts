@@ -4,6 +4,7 @@
  */
 
 import { GatewayError } from '../../domain/errors.ts';
+import { invariant } from '../../domain/invariant.ts';
 import { type AnyOutcome, isRefusal, Later, type Refusal, refuse } from './actor.ts';
 import type { AskWaiter, Cell, Chain } from './cell.ts';
 import type { Claims } from './claims.ts';
@@ -178,6 +179,7 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
 
   /** Every later command of its actor waits too. */
   waits({ cell }: PreparedTurn): void {
+    invariant(cell.held === undefined, 'one turn of an actor at a time waits for its verdict');
     cell.held = [];
   }
 
@@ -215,6 +217,8 @@ export class Turns implements Verdicts<PreparedTurn, Effect> {
   ): void {
     const { cell } = prepared;
     if (cell.gone) this.#evictNewerInstance(cell);
+    const rows = prepared.seq - cell.seq;
+    invariant(rows === 0 || rows === 1, 'a turn starts from the state that the turn before it left');
     cell.state = prepared.state;
     cell.seq = prepared.seq;
     cell.tail += prepared.events;

@@ -8,6 +8,7 @@ import { createSessionLookup } from '../../../src/io/http/checks/session-lookup.
 import { type Account, type Answer, cookie, type Key, makeKey } from '../../support/account.ts';
 import { type AdminFixture, startAdmin } from '../../support/admin.ts';
 import { count, runs } from '../../support/depth.ts';
+import { type StepOf, step } from '../../support/steps.ts';
 
 const RUNS = 15;
 const NAMES = ['Shop', 'Mill', 'Bank'];
@@ -18,82 +19,40 @@ interface Flags {
   approved?: boolean;
   mcpEnabled?: boolean;
   disabled?: boolean;
-  /** Number of the person whose key it is; null: none. */
   explicit?: number | null;
 }
 
-type Step =
-  | { do: 'upsert'; who: number; app?: number; name?: string; url?: string; netTypes?: number[] }
-  | { do: 'remove' | 'rotate' | 'finish' | 'revoke' | 'grant' | 'login'; who: number; app: number }
-  | { do: 'administer'; app: number; flags: Flags }
-  | { do: 'restart' };
-
 const who = fc.nat({ max: PEOPLE - 1 });
-const OPEN: Flags = { approved: true, mcpEnabled: true, disabled: false };
 const place = fc.nat({ max: 5 });
-const steps = fc.array(
-  fc.oneof(
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        do: fc.constant('upsert' as const),
-        who,
-        name: fc.constantFrom(...NAMES),
-        url: fc.constantFrom(...URLS),
-      }),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.record(
-        {
-          do: fc.constant('upsert' as const),
-          who,
-          app: place,
-          name: fc.constantFrom(...NAMES),
-          url: fc.constantFrom(...URLS),
-          netTypes: fc.array(fc.nat({ max: 255 }), { maxLength: 2 }),
-        },
-        { requiredKeys: ['do', 'who'] },
-      ),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.record({
-        do: fc.constantFrom('rotate' as const, 'finish' as const, 'revoke' as const, 'grant' as const),
-        who,
-        app: place,
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('remove' as const), who, app: place }) },
-    { weight: 9, arbitrary: fc.record({ do: fc.constant('login' as const), who, app: place }) },
-    {
-      weight: 4,
-      arbitrary: fc.record({
-        do: fc.constant('administer' as const),
-        app: place,
-        flags: fc.oneof(
-          fc.constant(OPEN),
-          fc.record(
-            {
-              approved: fc.boolean(),
-              mcpEnabled: fc.boolean(),
-              disabled: fc.boolean(),
-              explicit: fc.constantFrom(0, 1, null),
-            },
-            { requiredKeys: [] },
-          ),
-          fc.record({
-            approved: fc.constant(true),
-            mcpEnabled: fc.constant(true),
-            explicit: fc.constantFrom(0, 1),
-          }),
-        ),
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
-  ),
-  { minLength: 15, maxLength: 40 },
+/** Number of the person whose key it is; null: none. */
+const explicit = fc.constantFrom(0, 1, null);
+const naming = { name: fc.constantFrom(...NAMES), url: fc.constantFrom(...URLS) };
+const OPEN = { approved: true, mcpEnabled: true, disabled: false };
+const switches = { approved: fc.boolean(), mcpEnabled: fc.boolean(), disabled: fc.boolean() };
+const flags = fc.oneof(
+  fc.constant<Flags>(OPEN),
+  fc.record({ ...switches, explicit }, { requiredKeys: [] }),
+  fc.constantFrom<Flags>(...[0, 1].map((key) => ({ approved: true, mcpEnabled: true, explicit: key }))),
 );
+const netTypes = fc.array(fc.nat({ max: 255 }), { maxLength: 2 });
+const anyStep = fc.oneof(
+  step<'upsert', { who: number; name: string; url: string }, { app: number; netTypes: number[] }>(
+    2,
+    'upsert',
+    {
+      who,
+      ...naming,
+    },
+  ),
+  step(3, 'upsert', { who }, { app: place, ...naming, netTypes }),
+  step(3, ['rotate', 'finish', 'revoke', 'grant'], { who, app: place }),
+  step(1, 'remove', { who, app: place }),
+  step(9, 'login', { who, app: place }),
+  step(4, 'administer', { app: place, flags }),
+  step(1, 'restart'),
+);
+const steps = fc.array(anyStep, { minLength: 15, maxLength: 40 });
+type Step = StepOf<typeof anyStep>;
 
 interface ModelApp {
   id: string;

@@ -23,6 +23,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.
 import { createTestActors, type TestActors } from '../../support/actors/actors.ts';
 import { type ChatFixture, startChat, wrongCode } from '../../support/codes.ts';
 import { runs } from '../../support/depth.ts';
+import { step } from '../../support/steps.ts';
 
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const NO_CAPS = { OneTimeCodesPerContactHour: 1000, OneTimeCodesPerIpHour: 10_000 };
@@ -98,29 +99,10 @@ interface Known {
 }
 
 const STEP = fc.oneof(
-  {
-    weight: 3,
-    arbitrary: fc.record({ do: fc.constant('issue' as const), contact: fc.nat(2), known: fc.boolean() }),
-  },
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      do: fc.constant('enter' as const),
-      which: fc.nat(2),
-      right: fc.oneof(
-        { weight: 3, arbitrary: fc.constant(false) },
-        { weight: 1, arbitrary: fc.constant(true) },
-      ),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('wait' as const),
-      seconds: fc.constantFrom(1, 59, 60, 240, 299, 300),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  step(3, 'issue', { contact: fc.nat(2), known: fc.boolean() }),
+  step(6, 'enter', { which: fc.nat(2), right: fc.constantFrom(false, false, false, true) }),
+  step(2, 'wait', { seconds: fc.constantFrom(1, 59, 60, 240, 299, 300) }),
+  step(1, 'restart'),
 );
 
 /** The result of this code in the reference. */

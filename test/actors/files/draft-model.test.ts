@@ -15,69 +15,33 @@ import type { FileSegment } from '../../../src/domain/files/segments.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../src/domain/time.ts';
 import { runs } from '../../support/depth.ts';
 import { createDraftWorld, type DraftWorld, type Mode } from '../../support/files/draft-world.ts';
+import { type StepOf, step } from '../../support/steps.ts';
 
 const RUNS = 200;
 const OWNER = '501';
 const PLACE = slotIdOf(OWNER, 0);
 const SIZE_MAX = 40;
 
-type Step =
-  | { do: 'open'; declared: number | null }
-  | { do: 'begin'; offset: number; appends: boolean; keeps: boolean }
-  | { do: 'keep'; bytes: number; more: boolean; stale: boolean }
-  | { do: 'finish'; bytes: number; stale: boolean }
-  | { do: 'end'; stale: boolean }
-  | { do: 'drop' | 'restart' }
-  | { do: 'wait'; minutes: number }
-  | { do: 'chat'; mode: Mode }
-  | { do: 'disk'; mode: 'ok' | 'down' };
-
 const size = fc.nat({ max: SIZE_MAX });
-const stale = fc.boolean().map((value) => value);
 const rarely = fc.nat({ max: 5 }).map((value) => value === 0);
-const steps = fc.array(
-  fc.oneof(
-    { weight: 4, arbitrary: fc.record({ do: fc.constant('open' as const), declared: fc.option(size) }) },
-    {
-      weight: 6,
-      arbitrary: fc.record({
-        do: fc.constant('begin' as const),
-        offset: fc.oneof({ weight: 2, arbitrary: fc.constant(-1) }, { weight: 1, arbitrary: size }),
-        appends: fc.boolean(),
-        keeps: fc.boolean(),
-      }),
-    },
-    {
-      weight: 5,
-      arbitrary: fc.record({
-        do: fc.constant('keep' as const),
-        bytes: size,
-        more: fc.boolean(),
-        stale: rarely,
-      }),
-    },
-    { weight: 4, arbitrary: fc.record({ do: fc.constant('finish' as const), bytes: size, stale: rarely }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant('end' as const), stale }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('drop' as const) }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), minutes: fc.nat({ max: 50 }) }) },
-    {
-      weight: 1,
-      arbitrary: fc.record({
-        do: fc.constant('chat' as const),
-        mode: fc.constantFrom<Mode>('ok', 'ok', 'down', 'cut'),
-      }),
-    },
-    {
-      weight: 1,
-      arbitrary: fc.record({
-        do: fc.constant('disk' as const),
-        mode: fc.constantFrom('ok' as const, 'ok' as const, 'down' as const),
-      }),
-    },
-  ),
-  { minLength: 8, maxLength: 40 },
+const anyStep = fc.oneof(
+  step(4, 'open', { declared: fc.option(size) }),
+  step(6, 'begin', {
+    offset: fc.oneof({ weight: 2, arbitrary: fc.constant(-1) }, { weight: 1, arbitrary: size }),
+    appends: fc.boolean(),
+    keeps: fc.boolean(),
+  }),
+  step(5, 'keep', { bytes: size, more: fc.boolean(), stale: rarely }),
+  step(4, 'finish', { bytes: size, stale: rarely }),
+  step(2, 'end', { stale: fc.boolean() }),
+  step(1, 'drop'),
+  step(2, 'restart'),
+  step(2, 'wait', { minutes: fc.nat({ max: 50 }) }),
+  step(1, 'chat', { mode: fc.constantFrom<Mode>('ok', 'ok', 'down', 'cut') }),
+  step(1, 'disk', { mode: fc.constantFrom<('ok' | 'down')[]>('ok', 'ok', 'down') }),
 );
+const steps = fc.array(anyStep, { minLength: 8, maxLength: 40 });
+type Step = StepOf<typeof anyStep>;
 
 /** The reference: the one draft that is open, and the files that were answered for. */
 interface Reference {

@@ -15,6 +15,7 @@ import {
   type UploadActors,
   type UploadCall,
 } from '../../support/files/upload-world.ts';
+import { type StepOf, step } from '../../support/steps.ts';
 
 t.setTimeout(120_000);
 
@@ -32,75 +33,32 @@ function lying(file: SampleFile): SampleFile {
   return Object.assign(Object.create(file) as SampleFile, { uploadId: 99, sizeBytes: file.sizeBytes });
 }
 
-type Step =
-  | { do: 'init'; who: number; file: number }
-  /** Not `good`: other bytes, with their right checksum. */
-  | { do: 'part'; who: number; file: number; chunk: number; good: boolean }
-  | { do: 'cancel'; who: number; file: number }
-  | { do: 'advance'; seconds: number }
-  | { do: 'fault'; call: UploadCall | null }
-  | { do: 'restart' }
-  /** A kill between the bytes of a missing chunk and its turn; with `twice` another one right after the restart. */
-  | { do: 'cut'; upload: number; chunk: number; twice: boolean }
-  /** A kill after a stored chunk was announced with other bytes, before they are written. */
-  | { do: 'cutReplacing'; upload: number; chunk: number }
-  /** A late writer puts the former bytes of a replaced chunk into the part. */
-  | { do: 'late'; upload: number; chunk: number }
-  /** A chunk comes with other bytes, then with the file's, then the first write ends late. */
-  | { do: 'swap'; upload: number; chunk: number }
-  /** Every chunk that is missing, or has other bytes, is sent. */
-  | { do: 'finish'; upload: number; chunk: number };
-
 const who = fc.nat({ max: USERS.length - 1 });
 const file = fc.nat({ max: FILES.length - 1 });
 const chunk = fc.integer({ min: -1, max: 3 });
-const good = fc.boolean();
-const call = fc.constantFrom<(UploadCall | null)[]>(
-  null,
-  null,
-  'create',
-  'createPart',
-  'publish',
-  'complete',
-  'cancel',
-  'remove',
-  'reserve',
+const storedChunk = { upload: who, chunk: fc.nat({ max: 2 }) };
+const CALLS = ['create', 'createPart', 'publish', 'complete', 'cancel', 'remove', 'reserve'] as const;
+const anyStep = fc.oneof(
+  step(6, 'init', { who, file }),
+  step(20, 'part', { who, file, chunk, good: fc.constant(true) }),
+  // Not `good`: other bytes, with their right checksum.
+  step(4, 'part', { who, file, chunk, good: fc.boolean() }),
+  step(2, 'cancel', { who, file }),
+  step(2, 'advance', { seconds: fc.constantFrom(1, 30, 59, 60, 601) }),
+  step(2, 'fault', { call: fc.constantFrom<(UploadCall | null)[]>(null, null, ...CALLS) }),
+  step(2, 'restart'),
+  // A kill between the bytes of a missing chunk and its turn; with `twice` another one right after the restart.
+  step(3, 'cut', { ...storedChunk, twice: fc.boolean() }),
+  // A kill after a stored chunk was announced with other bytes, before they are written.
+  step(4, 'cutReplacing', storedChunk),
+  // A late writer puts the former bytes of a replaced chunk into the part.
+  step(4, 'late', storedChunk),
+  // A chunk comes with other bytes, then with the file's, then the first write ends late.
+  step(4, 'swap', storedChunk),
+  // Every chunk that is missing, or has other bytes, is sent.
+  step(4, 'finish', storedChunk),
 );
-const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('init' as const), who, file }) },
-  {
-    weight: 20,
-    arbitrary: fc.record({ do: fc.constant('part' as const), who, file, chunk, good: fc.constant(true) }),
-  },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('part' as const), who, file, chunk, good }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('cancel' as const), who, file }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constant('advance' as const),
-      seconds: fc.constantFrom(1, 30, 59, 60, 601),
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('fault' as const), call }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      do: fc.constant('cut' as const),
-      upload: who,
-      chunk: fc.nat({ max: 2 }),
-      twice: fc.boolean(),
-    }),
-  },
-  {
-    weight: 16,
-    arbitrary: fc.record({
-      do: fc.constantFrom('cutReplacing' as const, 'late' as const, 'swap' as const, 'finish' as const),
-      upload: who,
-      chunk: fc.nat({ max: 2 }),
-    }),
-  },
-);
+type Step = StepOf<typeof anyStep>;
 
 interface Active {
   readonly file: SampleFile;
@@ -344,7 +302,7 @@ const settings = () => new LiveSettings({ UploadInactivitySeconds: INACTIVITY_MS
 // covers S151 S166
 t.test('uploads: any history ends as in the reference', async (t) => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60, size: 'max' }), async (steps) => {
+    fc.asyncProperty(fc.array(anyStep, { minLength: 10, maxLength: 60, size: 'max' }), async (steps) => {
       const uploads = createUploadActors({ settings: settings() });
       const reference = new Reference(uploads.actors.clock.nowMs);
       const written = new Set<Map<number, number>>();
@@ -395,7 +353,7 @@ t.test(
     const delays = fc.array(fc.nat({ max: 30 }), { minLength: 60, maxLength: 60 });
     await fc.assert(
       fc.asyncProperty(
-        fc.array(step, { minLength: 20, maxLength: 60, size: 'max' }),
+        fc.array(anyStep, { minLength: 20, maxLength: 60, size: 'max' }),
         delays,
         async (steps, turns) => {
           const uploads = createUploadActors({ settings: settings() });

@@ -6,6 +6,7 @@
 import type { ErrorName } from '../../../domain/errors.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
 import { chunkCount, chunkSizeBytes } from '../../../domain/files/files.ts';
+import { invariant } from '../../../domain/invariant.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import type { Turn } from '../../runtime/actor.ts';
 
@@ -164,6 +165,8 @@ type ChangeEvent = Extract<
 >;
 
 function changed(current: Upload, event: ChangeEvent): Upload {
+  const isOpen = current.phase !== 'leaving' || event.type === 'waiterJoined';
+  invariant(isOpen, 'an upload that has ended changes no more');
   switch (event.type) {
     case 'chunkStored':
       return {

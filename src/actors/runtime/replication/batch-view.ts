@@ -3,6 +3,7 @@
  * applied turn writes: numbers of messages, values of which the first wins, and the indexes.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { invariant } from '../../../domain/invariant.ts';
 import type { Claim } from '../actor.ts';
 import { EventWrites, type EventWritesOptions, isEventRequest } from '../journal/event-writes.ts';
 import {
@@ -82,7 +83,13 @@ export class BatchView implements JudgeView {
   }
 
   lastSeq(kind: string, id: string): number {
-    return this.#seqs.get(`${kind}\0${id}`) ?? this.#store.lastSeq(kind, id);
+    const name = `${kind}\0${id}`;
+    let seq = this.#seqs.get(name);
+    if (seq === undefined) {
+      seq = this.#store.lastSeq(kind, id);
+      this.#seqs.set(name, seq);
+    }
+    return seq;
   }
 
   lookup(index: Claim['index'], key: string): string | undefined {
@@ -135,7 +142,11 @@ export class BatchView implements JudgeView {
         trims = trim;
         written.push({ op: 'meta', key: AUDIT_TRIMS_KEY, row: this.#store.pack(trim) });
       } else {
-        if (operation.op === 'append') seq = operation.seq;
+        if (operation.op === 'append') {
+          const last = seq ?? this.lastSeq(kind, id);
+          invariant(operation.seq === last + 1, 'an applied row of an actor follows its last one');
+          seq = operation.seq;
+        }
         written.push(operation);
       }
     }

@@ -3,6 +3,7 @@
  * sent, by the clock that moved more. A suspended machine stops the monotonic one; a step of the wall clock, forward or
  * back, ends it.
  */
+import { invariant } from '../../../domain/invariant.ts';
 import type { Schedule } from '../runtime-context.ts';
 
 /** Renewals are sent so often in a lease. */
@@ -77,6 +78,8 @@ export class NodeLease {
 
   /** The renewal that was sent at that moment has succeeded. */
   renewed(sent: LeaseMoment): void {
+    const before = this.#sent?.monotonicMs ?? sent.monotonicMs;
+    invariant(sent.monotonicMs >= before, 'renewals count in the order in which they were sent');
     this.#sent = sent;
   }
 

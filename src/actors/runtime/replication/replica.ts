@@ -2,6 +2,7 @@
  * This node's copy of the state: applies rows of the shared log in order to the local store, each batch as a whole with
  * its position. Owns what is known of the log here: position, members and digest.
  */
+import { invariant } from '../../../domain/invariant.ts';
 import {
   type Journal,
   type Judged,
@@ -137,6 +138,7 @@ export class Replica implements RowSink {
     const view = new BatchView(store, this.members, this.newestId, this.#options);
     const operations: Operation[] = [];
     const consequences: (() => void)[] = [];
+    const before = this.position;
     let { position, digest, lastRow } = this;
     const samples: DigestSample[] = [];
     for (const row of rows) {
@@ -155,6 +157,8 @@ export class Replica implements RowSink {
     operations.push({ op: 'meta', key: REPLICA_KEY, row: store.pack(state) });
     for (const sample of samples) operations.push(this.digests.writeOf(sample));
     await this.#store(operations, () => {
+      invariant(this.position === before, 'batches of rows are applied one after the other');
+      invariant(newestId >= this.newestId, 'the newest id of the log only grows');
       this.digest = digest;
       this.position = position;
       this.lastRow = lastRow;
