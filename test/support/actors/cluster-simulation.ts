@@ -4,16 +4,15 @@
  */
 import type { LogRow } from '../../../src/actors/runtime/replication/port.ts';
 import { Replica } from '../../../src/actors/runtime/replication/replica.ts';
-import { seededBytes, seededNumbers } from './actors.ts';
+import { seededBytes } from './actors.ts';
 import { AuditTrims } from './audit-trims.ts';
-import { ClusterFaults } from './cluster-faults.ts';
+import { type ClusterFigures, ClusterHistory, type HistoryOptions } from './cluster-history.ts';
 import { Disk, judgeOf, type PlantedFault, RuntimeProcess, SAMPLE_ROWS } from './cluster-runtime.ts';
 import { type AskedOperation, verdictOf } from './cluster-verdict.ts';
 import { type LedgerCommand, type LedgerRequest, ledgerKind } from './ledger-kind.ts';
 import { OwnersOfLog } from './owners-of-log.ts';
-import { SimulatedCluster, type SimulatedProcess } from './simulated-cluster.ts';
+import type { ProcessTools, SimulatedProcess } from './simulated-cluster.ts';
 
-const NODES = ['one', 'two', 'three'];
 const ACTORS = ['a', 'b', 'c', 'd', 'e'];
 const NAMES = ['x', 'y', 'z'];
 const STEPS = 60;
@@ -22,16 +21,13 @@ const REPEATED_MAX = 8;
 /** At the end timers, returns and takeovers run their course, in rounds of so many milliseconds. */
 const ROUND_MS = 1_000;
 const ROUNDS_MAX = 120;
-/** Events let through in a row, and milliseconds passed in one step, at most. */
-const EVENTS_MAX = 8;
+/** Milliseconds passed in one step, at most. */
 const PASS_MAX_MS = 250;
 /** Share of the steps in which all nodes trim their audit log. */
 const TRIMS = 0.25;
 
-export interface HistoryFigures {
-  readonly faults: Record<string, number>;
+export interface HistoryFigures extends ClusterFigures {
   acknowledged: number;
-  takeovers: number;
   returns: number;
   /** Leaves because of a clock. */
   withdrawals: number;
@@ -39,10 +35,8 @@ export interface HistoryFigures {
   reads: number;
 }
 
-export interface ClusterSimulationOptions {
+export interface ClusterSimulationOptions extends HistoryOptions {
   readonly fault?: PlantedFault;
-  /** Receives each step, for a failing seed that is run alone. */
-  readonly trace?: (line: string) => void;
   readonly figures?: HistoryFigures;
 }
 
@@ -57,7 +51,7 @@ export function simulateCluster(
   seed: number,
   options: ClusterSimulationOptions = {},
 ): Promise<string | undefined> {
-  return brokenPromiseOf(() => new History(seed, options), options);
+  return brokenPromiseOf(() => new History(seed, options).run(STEPS), options);
 }
 
 /**
@@ -65,14 +59,14 @@ export function simulateCluster(
  * all promises.
  */
 export async function brokenPromiseOf(
-  create: () => { run(): Promise<string | undefined> },
+  run: () => Promise<string | undefined>,
   options: { readonly trace?: unknown },
 ): Promise<string | undefined> {
   const { stackTraceLimit } = Error;
   // Refusals are expected here by the thousand; their stacks would be half of the work.
   Error.stackTraceLimit = options.trace === undefined ? 0 : stackTraceLimit;
   try {
-    return await create().run();
+    return await run();
   } catch (error) {
     return error instanceof Error ? (error.stack ?? error.message) : String(error);
   } finally {
@@ -80,16 +74,10 @@ export async function brokenPromiseOf(
   }
 }
 
-class History {
-  readonly #options: ClusterSimulationOptions;
-  readonly #random: () => number;
-  readonly #trace: (line: string) => void;
-  readonly #cluster: SimulatedCluster<RuntimeProcess>;
-  readonly #faults: ClusterFaults<RuntimeProcess>;
+class History extends ClusterHistory<RuntimeProcess, Disk, ClusterSimulationOptions> {
   /** All answers wait for every node, or those alone that change a name. */
   readonly #isGated: boolean;
   readonly #kind: ReturnType<typeof ledgerKind>;
-  readonly #disks = new Map<string, Disk>();
   /** All rows there ever were: a checkpoint is made of them. */
   readonly #archive: LogRow[] = [];
   readonly #asked: Asked[] = [];
@@ -102,125 +90,86 @@ class History {
   /** Processes that admitted when they were last looked at. */
   readonly #admitting = new Set<RuntimeProcess>();
   #works: (() => void)[] = [];
-  #broken: string | undefined;
+  readonly #randomBytes: (length: number) => Uint8Array;
 
   constructor(seed: number, options: ClusterSimulationOptions) {
-    this.#options = options;
-    this.#random = seededNumbers(seed);
+    super(seed, options, {
+      expelsRenewed: options.fault === 'a member that renews is expelled',
+      letsFormerWrite: options.fault === 'a question arrives after its resolution',
+    });
     this.#isGated = seed % 3 !== 0;
     const kind = ledgerKind(
       (operation) => this.#slow({ type: 'receive', operation }),
-      (operation) => this.#trace(`notified ${operation}`),
-      () => this.#cluster.nowMs,
+      (operation) => this.trace(`notified ${operation}`),
+      () => this.cluster.nowMs,
     );
     this.#kind = this.#isGated ? { ...kind, gated: true } : kind;
-    const randomBytes = seededBytes(seed);
-    const { fault, trace } = options;
-    this.#trace =
-      trace === undefined ? () => {} : (line) => trace(`${this.#cluster.nowMs % 1_000_000} ${line}`);
-    this.#cluster = new SimulatedCluster({
-      random: this.#random,
-      start: (tools) =>
-        new RuntimeProcess({
-          disk: this.#diskOf(tools.name),
-          tools,
-          kind: this.#kind,
-          randomBytes,
-          fault,
-          onBug: (error) => {
-            this.#broken ??= `bug: ${String(error)}`;
-          },
-        }),
-      check: () => this.#check(),
-      onFatal: (name, error) => this.#ended(name, error),
-      expelsRenewed: fault === 'a member that renews is expelled',
-      letsFormerWrite: fault === 'a question arrives after its resolution',
-    });
-    this.#faults = new ClusterFaults({
-      cluster: this.#cluster,
-      random: this.#random,
-      trace: this.#trace,
-      ask: () => this.#ask(),
-      repeat: () => this.#repeatUnanswered(),
-      restart: (name, isKept) => void this.#restart(name, isKept),
-      trim: () => this.#trim(),
-    });
+    this.#randomBytes = seededBytes(seed);
   }
 
-  async run(): Promise<string | undefined> {
-    for (const name of NODES) {
-      this.#cluster.startProcess(name);
-      await this.#cluster.pass(100, true);
-    }
-    await this.#cluster.pass(500, true);
-    for (let step = 0; step < STEPS && this.#broken === undefined; step += 1) await this.#step();
-    if (this.#broken === undefined) await this.#epilogue();
-    this.#count();
-    return this.#broken ?? this.#verdict();
+  protected newDisk(): Disk {
+    return new Disk(this.options.fault);
   }
 
-  #pick<T>(items: readonly T[]): T {
-    return items[this.#below(items.length)] as T;
-  }
-
-  #below(end: number): number {
-    return Math.floor(this.#random() * end);
+  protected start(tools: ProcessTools): RuntimeProcess {
+    const onBug = (error: unknown) => this.break(`bug: ${String(error)}`);
+    const [disk, kind, randomBytes] = [this.diskOf(tools.name), this.#kind, this.#randomBytes];
+    return new RuntimeProcess({ disk, tools, kind, randomBytes, fault: this.options.fault, onBug });
   }
 
   /** Slow work that the simulation ends when it likes. */
   #slow<Command extends LedgerCommand>(command: Command): Promise<Command> {
-    this.#trace(`calls ${command.type} ${command.operation}`);
+    this.trace(`calls ${command.type} ${command.operation}`);
     return new Promise((resolve) => this.#works.push(() => resolve(command)));
   }
 
-  async #step(): Promise<void> {
-    if (this.#random() < TRIMS) this.#trims.trim(this.#cluster.processes, this.#cluster.nowMs);
-    const dice = this.#random();
-    if (dice < 0.35) for (let count = this.#below(3); count >= 0; count -= 1) this.#ask();
-    else if (dice < 0.4) this.#repeat();
-    else if (dice < 0.45) this.#works.splice(this.#below(this.#works.length), 1)[0]?.();
-    else if (dice < 0.58) {
-      for (let count = this.#below(EVENTS_MAX); count >= 0; count -= 1) await this.#cluster.step();
-    } else if (dice < 0.87) await this.#cluster.pass(this.#below(PASS_MAX_MS), this.#random() < 0.7);
-    else this.#faults.disturb();
+  protected async step(): Promise<void> {
+    if (this.random() < TRIMS) this.#trims.trim(this.cluster.processes, this.cluster.nowMs);
+    const dice = this.random();
+    if (dice < 0.35) for (let count = this.below(3); count >= 0; count -= 1) this.ask();
+    else if (dice < 0.4) this.#repeatAny();
+    else if (dice < 0.45) this.#works.splice(this.below(this.#works.length), 1)[0]?.();
+    else if (dice < 0.58) await this.letThrough();
+    else if (dice < 0.87) await this.pass(PASS_MAX_MS);
+    else this.faults.disturb();
   }
 
-  #ask(): void {
+  protected override ask(): void {
     const operation = this.#asked.length + 1;
-    const id = this.#pick(ACTORS);
+    const id = this.pick(ACTORS);
     const command = this.#command(operation, id);
-    this.#asked.push({ id, command, askedMs: this.#cluster.nowMs, acknowledged: false });
+    this.#asked.push({ id, command, askedMs: this.cluster.nowMs, acknowledged: false });
     this.#send(operation);
   }
 
-  #repeat(): void {
-    if (this.#asked.length > 0) this.#send(this.#below(this.#asked.length) + 1);
+  #repeatAny(): void {
+    if (this.#asked.length > 0) this.#send(this.below(this.#asked.length) + 1);
   }
 
-  #repeatUnanswered(): void {
+  protected override repeat(): void {
     const first = Math.max(0, this.#asked.length - REPEATED_MAX);
     const newest = this.#asked
       .slice(first)
       .flatMap(({ acknowledged }, index) => (acknowledged ? [] : [first + index + 1]));
-    if (newest.length > 0) this.#send(this.#pick(newest));
+    if (newest.length > 0) this.#send(this.pick(newest));
   }
 
   #command(operation: number, id: string): LedgerRequest {
-    const name = this.#pick(NAMES);
-    const dice = this.#random();
+    const name = this.pick(NAMES);
+    const dice = this.random();
     if (dice < 0.3) return { type: 'apply', operation };
     if (dice < 0.38) return { type: 'work', operation, work: () => this.#slow({ type: 'apply', operation }) };
     if (dice < 0.55) {
       return {
         type: 'send',
         operation,
-        toId: this.#pick(ACTORS),
-        how: this.#pick(['receive', 'fetch'] as const),
+        toId: this.pick(ACTORS),
+        how: this.pick(['receive', 'fetch'] as const),
       };
     }
     if (dice < 0.72) return { type: 'take', operation, name, id };
     if (dice < 0.78) return { type: 'drop', operation, name, id };
-    if (dice < 0.86) return { type: 'time', operation, name, delayMs: this.#below(2_000) };
+    if (dice < 0.86) return { type: 'time', operation, name, delayMs: this.below(2_000) };
     if (dice < 0.9) return { type: 'cancel', operation, name };
     if (dice < 0.95) return { type: 'queue', operation };
     return { type: 'settle', operation };
@@ -229,19 +178,19 @@ class History {
   /** A request at any node; the actor is asked at the node that this one believes to be the owner. */
   #send(operation: number): void {
     const asked = this.#asked[operation - 1];
-    const process = this.#pick(this.#cluster.processes);
+    const process = this.pick(this.cluster.processes);
     if (asked === undefined || process === undefined || process.paused !== undefined) return;
     const owner = process.app.ownerOf(asked.id);
-    const target = this.#cluster.processes.find(({ app }) => app.node.node === owner);
+    const target = this.cluster.processes.find(({ app }) => app.node.node === owner);
     if (target === undefined || target.paused !== undefined || target.app.system === undefined) return;
-    this.#trace(`${target.name}: ask ${asked.id} ${JSON.stringify(asked.command)}`);
+    this.trace(`${target.name}: ask ${asked.id} ${JSON.stringify(asked.command)}`);
     target.app.system.ask(this.#kind, asked.id, asked.command, { idempotencyKey: `key-${operation}` }).then(
       (reply) => {
-        this.#trace(`${target.name}: acknowledged ${operation}`);
-        if (reply !== operation) this.#broken ??= `${operation} was answered ${String(reply)}`;
+        this.trace(`${target.name}: acknowledged ${operation}`);
+        if (reply !== operation) this.broken ??= `${operation} was answered ${String(reply)}`;
         this.#acknowledged(asked, operation);
       },
-      (error: Error) => this.#trace(`${target.name}: refused ${operation}: ${error.message}`),
+      (error: Error) => this.trace(`${target.name}: refused ${operation}: ${error.message}`),
     );
   }
 
@@ -252,89 +201,79 @@ class History {
     const isEverywhere = this.#isGated || command.type === 'take' || command.type === 'drop';
     addTo(this.#told.owner, id, operation);
     if (isEverywhere) addTo(this.#told.everywhere, id, operation);
-    if (this.#options.figures !== undefined) this.#options.figures.acknowledged += 1;
-    for (const process of this.#cluster.processes) this.#read(process);
-  }
-
-  #diskOf(name: string): Disk {
-    let disk = this.#disks.get(name);
-    if (disk === undefined) {
-      disk = new Disk(this.#options.fault);
-      this.#disks.set(name, disk);
-    }
-    return disk;
+    if (this.options.figures !== undefined) this.options.figures.acknowledged += 1;
+    for (const process of this.cluster.processes) this.#read(process);
   }
 
   /** A replica that is lost, or behind the log's beginning, comes from a checkpoint. */
-  async #restart(name: string, isKept: boolean): Promise<void> {
-    const { log } = this.#cluster;
-    const { journal } = this.#diskOf(name);
-    journal.crash(this.#random() < 0.5 ? 'lost' : 'written');
+  protected override async restart(name: string, isKept: boolean): Promise<void> {
+    const { log } = this.cluster;
+    const { journal } = this.diskOf(name);
+    journal.crash(this.random() < 0.5 ? 'lost' : 'written');
     const trimmed = (log.rows[0]?.position ?? log.position + 1) - 1;
     const present = this.#replicaOf(name).position;
     if (!isKept || present < trimmed) {
       this.#keepRows();
-      this.#disks.set(name, new Disk(this.#options.fault));
+      this.disks.set(name, new Disk(this.options.fault));
       if (trimmed > 0) await this.#replicaOf(name).apply(this.#archive.slice(0, trimmed));
     }
-    this.#trace(`${name}: starts`);
-    this.#cluster.startProcess(name);
+    this.trace(`${name}: starts`);
+    this.cluster.startProcess(name);
   }
 
   /** The state on a disk, without a process. */
   #replicaOf(name: string): Replica {
     return new Replica({
-      store: this.#diskOf(name).journal,
+      store: this.diskOf(name).journal,
       isOwn: () => false,
       logId: 'memory',
-      judge: judgeOf(this.#options.fault, name),
+      judge: judgeOf(this.options.fault, name),
       sampleRows: SAMPLE_ROWS,
     });
   }
 
   /** Trims the log up to the position that every running process has reached, as the engine knows it. */
-  #trim(): void {
+  protected override trim(): void {
     this.#keepRows();
-    const applied = this.#cluster.processes.map(({ app }) => app.position);
-    this.#cluster.log.trim(Math.min(...applied, this.#cluster.log.position) - 1);
+    const applied = this.cluster.processes.map(({ app }) => app.position);
+    this.cluster.log.trim(Math.min(...applied, this.cluster.log.position) - 1);
   }
 
   #keepRows(): void {
-    const { rows, position } = this.#cluster.log;
+    const { rows, position } = this.cluster.log;
     for (const row of rows.slice(rows.length - (position - this.#archive.length))) {
-      if (this.#options.trace !== undefined)
-        this.#trace(`written ${row.position} by ${row.node}: ${Buffer.from(row.body).toString('base64')}`);
+      if (this.options.trace !== undefined)
+        this.trace(`written ${row.position} by ${row.node}: ${Buffer.from(row.body).toString('base64')}`);
       this.#archive.push(row);
       this.#owners.read(row);
     }
   }
 
-  /** A process ended by itself: its supervisor starts another one. */
-  #ended(name: string, error: Error): void {
-    this.#trace(`${name} ended: ${error.message}`);
-    if (error.name === 'LogLost') void this.#restart(name, false);
-    // Writes that wait when a node leaves are rejected: its process ends, as it would have done.
-    else if (error.name === 'NameTaken' || error.name === 'NodeStopped') void this.#restart(name, true);
-    else this.#broken ??= `${name} ended: ${error.message}`;
+  protected override ended(name: string, error: Error): void {
+    if (error.name !== 'LogLost') super.ended(name, error);
+    else {
+      this.trace(`${name} ended: ${error.message}`);
+      void this.restart(name, false);
+    }
   }
 
   /**
    * Equal positions have equal digests; the nodes have to find a planted difference themselves. A node that begins to admit knows what every answer has told; from then on its
    * state only grows, so it is read again when there is a new answer.
    */
-  #check(): void {
-    for (const process of this.#cluster.processes) {
+  protected override check(): void {
+    for (const process of this.cluster.processes) {
       const { app, name } = process;
       const { position, digest } = app.cluster.replica;
-      const isCompared = this.#options.fault !== 'one node judges otherwise';
+      const isCompared = this.options.fault !== 'one node judges otherwise';
       if (isCompared && this.#positions.get(app) !== position) {
         this.#positions.set(app, position);
         const text = Buffer.from(digest).toString('base64');
         this.#digests[position] ??= text;
-        if (this.#digests[position] !== text) this.#broken ??= `${name} differs at ${position}`;
+        if (this.#digests[position] !== text) this.broken ??= `${name} differs at ${position}`;
       }
-      if (app.withdrawals > 0 && !this.#faults.wrongClocks.has(name))
-        this.#broken ??= `${name} left for its clock, which was never wrong`;
+      if (app.withdrawals > 0 && !this.faults.wrongClocks.has(name))
+        this.broken ??= `${name} left for its clock, which was never wrong`;
       const isAdmitting = process.paused === undefined && app.admits;
       if (isAdmitting && !this.#admitting.has(app)) this.#read(process);
       else if (!isAdmitting) this.#admitting.delete(app);
@@ -344,7 +283,7 @@ class History {
   #read({ name, paused, app }: SimulatedProcess<RuntimeProcess>): void {
     if (paused !== undefined || !app.admits) return;
     this.#admitting.add(app);
-    if (this.#options.figures !== undefined) this.#options.figures.reads += 1;
+    if (this.options.figures !== undefined) this.options.figures.reads += 1;
     this.#keepRows();
     const { everywhere, owner } = this.#told;
     for (const id of owner.keys()) {
@@ -354,63 +293,54 @@ class History {
       try {
         seen = app.stateOf(id)?.applied;
       } catch (error) {
-        this.#broken ??= `${name} cannot read ${id}: ${String(error)}`;
+        this.broken ??= `${name} cannot read ${id}: ${String(error)}`;
       }
       const missing = seen === undefined ? undefined : told.find((operation) => !seen.includes(operation));
-      if (missing !== undefined) this.#broken ??= `${name} admits without ${missing} of ${id}`;
+      if (missing !== undefined) this.broken ??= `${name} admits without ${missing} of ${id}`;
     }
   }
 
-  async #epilogue(): Promise<void> {
-    this.#trace('epilogue');
-    const cluster = this.#cluster;
-    for (let round = 0; round < ROUNDS_MAX && !this.#isIdle; round += 1) {
-      for (const process of cluster.processes) process.skewMs = 0;
-      cluster.databaseSkewMs = 0;
+  protected async epilogue(): Promise<void> {
+    const { cluster } = this;
+    await this.settle({ roundMs: ROUND_MS, roundsMax: ROUNDS_MAX }, () => {
       for (const work of this.#works.splice(0)) work();
-      await cluster.pass(ROUND_MS, true);
-    }
+    });
     for (const { name, app } of cluster.processes) {
-      if (!app.node.admits) this.#broken ??= `${name} never came back`;
+      if (!app.node.admits) this.broken ??= `${name} never came back`;
       if (app.position !== cluster.log.position)
-        this.#broken ??= `${name} is at ${app.position} of ${cluster.log.position}`;
-      if (app.node.gated > 0) this.#broken ??= `${name} holds answers back`;
+        this.broken ??= `${name} is at ${app.position} of ${cluster.log.position}`;
+      if (app.node.gated > 0) this.broken ??= `${name} holds answers back`;
     }
-    if (cluster.processes.length !== NODES.length)
-      this.#broken ??= `${cluster.processes.length} processes run`;
+    if (!this.areAllUp) this.broken ??= `${cluster.processes.length} processes run`;
   }
 
   /** Everything runs, and no fault, work, mail, timer or write is under way. */
-  get #isIdle(): boolean {
-    const { processes, log, planned } = this.#cluster;
-    if (processes.length < NODES.length || planned > 0 || this.#works.length > 0) return false;
-    return processes.every(({ app }) => {
+  protected get isIdle(): boolean {
+    if (!this.areAllServing || this.#works.length > 0) return false;
+    return this.cluster.processes.every(({ app }) => {
       const { backlog = 1, mailboxPending = 1 } = app.system?.counters() ?? {};
-      if (!app.node.admits || app.position < log.position || app.node.gated > 0) return false;
-      if (backlog > 0 || mailboxPending > 0) return false;
+      if (app.node.gated + backlog + mailboxPending > 0) return false;
       return app.cluster.journal.timers(Number.MAX_SAFE_INTEGER, 1).length === 0;
     });
   }
 
-  #count(): void {
-    const { figures } = this.#options;
+  protected override count(): void {
+    super.count();
+    const { figures } = this.options;
     if (figures === undefined) return;
-    for (const [name, count] of Object.entries(this.#faults.counts))
-      figures.faults[name] = (figures.faults[name] ?? 0) + count;
-    for (const { app } of this.#cluster.processes) {
-      figures.takeovers += app.node.counts.expelled;
+    for (const { app } of this.cluster.processes) {
       figures.returns += app.node.counts.returned;
       figures.withdrawals += app.withdrawals;
       figures.resolved += app.node.counts.resolved;
     }
   }
 
-  #verdict(): string | undefined {
+  protected override verdict(): string | undefined {
     this.#keepRows();
     // A write that is tried again keeps its body.
     if (new Set(this.#archive.map(({ body }) => body)).size < this.#archive.length)
       return 'the log has a row twice';
-    const { processes } = this.#cluster;
+    const { processes } = this.cluster;
     const broken = verdictOf({ processes, actors: ACTORS, names: NAMES, asked: this.#asked });
     return broken ?? this.#trims.verdict(processes, this.#asked);
   }

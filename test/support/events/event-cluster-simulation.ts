@@ -3,41 +3,35 @@
  * push and are polled, three readers with cursors, clients of event streams, and the faults of cluster-faults.ts.
  */
 import type { IncomingEvent } from '../../../src/domain/events/intake.ts';
-import { seededNumbers } from '../actors/actors.ts';
-import { ClusterFaults } from '../actors/cluster-faults.ts';
+import { type ClusterFigures, ClusterHistory, type HistoryOptions } from '../actors/cluster-history.ts';
 import { brokenPromiseOf } from '../actors/cluster-simulation.ts';
-import { type ProcessTools, SimulatedCluster, type SimulatedProcess } from '../actors/simulated-cluster.ts';
+import type { ProcessTools, SimulatedProcess } from '../actors/simulated-cluster.ts';
 import type { EventFault } from './event-faults.ts';
 import { EventDisk, EventProcess, eventsOf } from './event-process.ts';
 import { StreamClients } from './stream-clients.ts';
 
-const NODES = ['one', 'two', 'three'];
 const MODULES = ['wallet', 'chat'];
 const READERS = 3;
 const STREAMS = 4;
 const STEPS = 50;
-/** Let through in a row, and milliseconds passed in one step, at most. */
-const LET_THROUGH_MAX = 8;
+/** Milliseconds passed in one step, at most. */
 const PASS_MAX_MS = 300;
 /** At the end returns, takeovers, releases and polls run their course, in rounds of so many milliseconds. */
 const ROUND_MS = 1_000;
 const ROUNDS_MAX = 120;
 const PAGE = 1_000;
 
-export interface EventHistoryFigures {
-  readonly faults: Record<string, number>;
+export interface EventHistoryFigures extends ClusterFigures {
   acknowledged: number;
   polled: number;
-  takeovers: number;
   /** Streams that were opened with a position. */
   resumed: number;
 }
 
-export interface EventClusterOptions {
+export interface EventClusterOptions extends HistoryOptions {
   readonly fault?: EventFault;
   /** Clients of event streams. */
   readonly streams?: number;
-  readonly trace?: (line: string) => void;
   readonly figures?: EventHistoryFigures;
 }
 
@@ -53,16 +47,10 @@ export function simulateEventCluster(
   seed: number,
   options: EventClusterOptions = {},
 ): Promise<string | undefined> {
-  return brokenPromiseOf(() => new EventHistory(seed, options), options);
+  return brokenPromiseOf(() => new EventHistory(seed, options).run(STEPS), options);
 }
 
-class EventHistory {
-  readonly #options: EventClusterOptions;
-  readonly #random: () => number;
-  readonly #trace: (line: string) => void;
-  readonly #cluster: SimulatedCluster<EventProcess>;
-  readonly #faults: ClusterFaults<EventProcess>;
-  readonly #disks = new Map<string, EventDisk>();
+class EventHistory extends ClusterHistory<EventProcess, EventDisk, EventClusterOptions> {
   readonly #tools = new WeakMap<EventProcess, ProcessTools>();
   readonly #clients: StreamClients;
   /** By identity: what was pushed without an answer so far, and what an answer has acknowledged. */
@@ -74,63 +62,45 @@ class EventHistory {
   /** The event of each number, as the first reader or node has shown it. */
   readonly #order: string[] = [];
   #ticks = 0;
-  #broken: string | undefined;
 
   constructor(seed: number, options: EventClusterOptions) {
-    this.#options = options;
-    this.#random = seededNumbers(seed);
-    this.#trace = (line) => options.trace?.(`${this.#cluster.nowMs % 1_000_000} ${line}`);
-    const polled = Object.fromEntries(
-      MODULES.map((module) => [module, (after: number, limit: number) => this.#page(module, after, limit)]),
-    );
-    this.#cluster = new SimulatedCluster({
-      random: this.#random,
-      start: (tools) => {
-        const disk = this.#disks.get(tools.name) ?? new EventDisk();
-        this.#disks.set(tools.name, disk);
-        const app = new EventProcess({ disk, tools, polled, random: this.#random, fault: options.fault });
-        this.#tools.set(app, tools);
-        return app;
-      },
-      check: () => {
-        this.#read();
-        this.#clients.step();
-      },
-      onFatal: (name, error) => this.#ended(name, error),
-    });
+    super(seed, options);
     this.#clients = new StreamClients({
       count: options.streams ?? STREAMS,
-      random: this.#random,
-      processes: () => this.#cluster.processes,
+      random: this.random,
+      processes: () => this.cluster.processes,
       toolsOf: (app) => this.#toolsOf(app),
-      nowMs: () => this.#cluster.nowMs,
+      nowMs: () => this.cluster.nowMs,
       broken: (promise) => {
-        this.#broken ??= promise;
+        this.broken ??= promise;
       },
       onEvent: (sequence, jsonText, node) => this.#see(sequence, jsonText, node),
       waitsForNothing: options.fault === 'a position that is not waited for',
     });
-    this.#faults = new ClusterFaults({
-      cluster: this.#cluster,
-      random: this.#random,
-      trace: this.#trace,
-      ask: () => this.#push(this.#fresh()),
-      repeat: () => this.#repeat(),
-      restart: (name, isKept) => this.#restart(name, isKept),
-      trim: () => undefined,
-    });
   }
 
-  async run(): Promise<string | undefined> {
-    for (const name of NODES) {
-      this.#cluster.startProcess(name);
-      await this.#cluster.pass(100, true);
-    }
-    await this.#cluster.pass(500, true);
-    for (let step = 0; step < STEPS && this.#broken === undefined; step += 1) await this.#step();
-    if (this.#broken === undefined) await this.#epilogue();
-    this.#count();
-    return this.#broken;
+  protected newDisk(): EventDisk {
+    return new EventDisk();
+  }
+
+  protected start(tools: ProcessTools): EventProcess {
+    const polled = Object.fromEntries(
+      MODULES.map((module) => [module, (after: number, limit: number) => this.#page(module, after, limit)]),
+    );
+    const disk = this.diskOf(tools.name);
+    const { fault } = this.options;
+    const app = new EventProcess({ disk, tools, polled, random: this.random, fault });
+    this.#tools.set(app, tools);
+    return app;
+  }
+
+  protected override check(): void {
+    this.#read();
+    this.#clients.step();
+  }
+
+  protected override ask(): void {
+    this.#push(this.#fresh());
   }
 
   #toolsOf(app: EventProcess): ProcessTools {
@@ -139,30 +109,21 @@ class EventHistory {
     return tools;
   }
 
-  #below(end: number): number {
-    return Math.floor(this.#random() * end);
-  }
-
-  #pick<T>(items: readonly T[]): T | undefined {
-    return items[this.#below(items.length)];
-  }
-
-  async #step(): Promise<void> {
-    const dice = this.#random();
-    if (dice < 0.3) this.#push(this.#fresh());
-    else if (dice < 0.38) this.#repeat();
+  protected async step(): Promise<void> {
+    const dice = this.random();
+    if (dice < 0.3) this.ask();
+    else if (dice < 0.38) this.repeat();
     else if (dice < 0.46) this.#offer();
     else if (dice < 0.5) this.#publish();
     else if (dice < 0.55) this.#move();
-    else if (dice < 0.66) {
-      for (let count = this.#below(LET_THROUGH_MAX); count >= 0; count -= 1) await this.#cluster.step();
-    } else if (dice < 0.88) await this.#cluster.pass(this.#below(PASS_MAX_MS), this.#random() < 0.7);
-    else this.#faults.disturb();
+    else if (dice < 0.66) await this.letThrough();
+    else if (dice < 0.88) await this.pass(PASS_MAX_MS);
+    else this.faults.disturb();
   }
 
   #fresh(): IncomingEvent[] {
-    const module = this.#pick(MODULES) ?? '';
-    const ticks = Array.from({ length: 1 + this.#below(3) }, () => {
+    const module = this.pick(MODULES) ?? '';
+    const ticks = Array.from({ length: 1 + this.below(3) }, () => {
       this.#ticks += 1;
       return this.#ticks;
     });
@@ -171,34 +132,34 @@ class EventHistory {
 
   /** Pushes to any node that serves. Without an answer it is sent again, as modules do. */
   #push(events: readonly IncomingEvent[]): void {
-    const process = this.#pick(this.#cluster.processes);
+    const process = this.pick(this.cluster.processes);
     const inbox = process?.app.events?.inbox;
     for (const event of events)
       if (!this.#acknowledged.has(event.identity)) this.#unanswered.set(event.identity, event);
     if (process === undefined || process.paused !== undefined || inbox === undefined) return;
-    this.#trace(`${process.name}: push ${events.map(({ tick }) => tick).join(' ')}`);
+    this.trace(`${process.name}: push ${events.map(({ tick }) => tick).join(' ')}`);
     inbox.accept(events).then(
       ({ accepted, duplicates }) => {
-        this.#trace(`${process.name}: took ${accepted}, knew ${duplicates}`);
-        if (accepted + duplicates !== events.length) this.#broken ??= 'the counts of an answer do not add up';
+        this.trace(`${process.name}: took ${accepted}, knew ${duplicates}`);
+        if (accepted + duplicates !== events.length) this.broken ??= 'the counts of an answer do not add up';
         for (const { identity } of events) {
           this.#unanswered.delete(identity);
           this.#acknowledged.add(identity);
         }
       },
-      (error: Error) => this.#trace(`${process.name}: refused: ${error.message}`),
+      (error: Error) => this.trace(`${process.name}: refused: ${error.message}`),
     );
   }
 
-  #repeat(): void {
-    const event = this.#pick([...this.#unanswered.values()]);
+  protected override repeat(): void {
+    const event = this.pick([...this.#unanswered.values()]);
     if (event !== undefined) this.#push([event, ...this.#fresh()]);
   }
 
   /** The module has an event more, which a poll brings. */
   #offer(): void {
     this.#ticks += 1;
-    this.#offered[this.#pick(MODULES) ?? '']?.push(this.#ticks);
+    this.#offered[this.pick(MODULES) ?? '']?.push(this.#ticks);
   }
 
   #page(module: string, after: number, limit: number): string {
@@ -210,7 +171,7 @@ class EventHistory {
   }
 
   #publish(): void {
-    const process = this.#pick(this.#cluster.processes);
+    const process = this.pick(this.cluster.processes);
     if (process?.paused === undefined)
       process?.app.events?.log.publish({ type: 'own', userId: '7', data: {} }).catch(() => undefined);
   }
@@ -218,8 +179,8 @@ class EventHistory {
   /** Clients come to other nodes, with their positions. */
   #move(): void {
     this.#clients.move();
-    const reader = this.#pick(this.#readers);
-    if (reader !== undefined) reader.process = this.#pick(this.#cluster.processes);
+    const reader = this.pick(this.#readers);
+    if (reader !== undefined) reader.process = this.pick(this.cluster.processes);
   }
 
   /**
@@ -228,14 +189,14 @@ class EventHistory {
    */
   #read(): void {
     for (const reader of this.#readers) {
-      const { processes } = this.#cluster;
+      const { processes } = this.cluster;
       if (reader.process === undefined || !processes.includes(reader.process))
-        reader.process = this.#pick(processes);
+        reader.process = this.pick(processes);
       const log = reader.process?.paused === undefined ? reader.process?.app.events?.log : undefined;
       if (log === undefined || log.newest <= reader.cursor) continue;
       for (const { sequence, jsonText } of log.page(reader.cursor, PAGE)) {
         if (sequence !== reader.cursor + 1)
-          this.#broken ??= `${sequence} follows ${reader.cursor} of a reader`;
+          this.broken ??= `${sequence} follows ${reader.cursor} of a reader`;
         reader.cursor = sequence;
         this.#see(sequence, jsonText, reader.process?.name);
       }
@@ -244,50 +205,32 @@ class EventHistory {
 
   #see(sequence: number, jsonText: string, name: string | undefined): void {
     this.#order[sequence] ??= jsonText;
-    if (this.#order[sequence] !== jsonText) this.#broken ??= `${name} has another event under ${sequence}`;
-  }
-
-  #restart(name: string, isKept: boolean): void {
-    this.#trace(`${name}: starts`);
-    if (isKept) this.#disks.get(name)?.journal.crash(this.#random() < 0.5 ? 'lost' : 'written');
-    else this.#disks.delete(name);
-    this.#cluster.startProcess(name);
-  }
-
-  #ended(name: string, error: Error): void {
-    this.#trace(`${name} ended: ${error.message}`);
-    if (error.name === 'NameTaken' || error.name === 'NodeStopped') this.#restart(name, true);
-    else this.#broken ??= `${name} ended: ${error.message}`;
+    if (this.#order[sequence] !== jsonText) this.broken ??= `${name} has another event under ${sequence}`;
   }
 
   /** Every node takes a push in the end, and everything that was offered arrives. */
-  async #epilogue(): Promise<void> {
-    this.#trace('epilogue');
-    const cluster = this.#cluster;
+  protected async epilogue(): Promise<void> {
+    const { cluster } = this;
     await this.#settle();
     const answers = cluster.processes.map(({ app }) => app.events?.inbox.accept(this.#fresh()));
     const taken = Promise.allSettled(answers);
     await cluster.pass(3 * ROUND_MS, true);
     for (const [index, { status }] of (await taken).entries())
-      if (status === 'rejected') this.#broken ??= `${cluster.processes[index]?.name} takes no pushes`;
+      if (status === 'rejected') this.broken ??= `${cluster.processes[index]?.name} takes no pushes`;
     await this.#settle();
-    if (cluster.processes.length !== NODES.length || !this.#isIdle) this.#broken ??= 'never comes to rest';
-    this.#verdict();
+    if (!this.isIdle) this.broken ??= 'never comes to rest';
+    this.#compare();
   }
 
-  async #settle(): Promise<void> {
-    const cluster = this.#cluster;
-    for (let round = 0; round < ROUNDS_MAX && !this.#isIdle; round += 1) {
-      for (const process of cluster.processes) process.skewMs = 0;
-      cluster.databaseSkewMs = 0;
-      await cluster.pass(ROUND_MS, true);
+  #settle(): Promise<void> {
+    return this.settle({ roundMs: ROUND_MS, roundsMax: ROUNDS_MAX }, () => {
       if (this.#unanswered.size > 0) this.#push([...this.#unanswered.values()]);
-    }
+    });
   }
 
-  get #isIdle(): boolean {
-    const { processes, log, planned } = this.#cluster;
-    if (processes.length < NODES.length || planned > 0 || this.#unanswered.size > 0) return false;
+  protected get isIdle(): boolean {
+    const { processes } = this.cluster;
+    if (!this.areAllServing || this.#unanswered.size > 0) return false;
     const newest = processes[0]?.app.events?.log.newest ?? 0;
     if (!this.#clients.isUpToDate(newest)) return false;
     const polled = processes.some(({ app }) =>
@@ -298,47 +241,39 @@ class EventHistory {
     );
     return (
       polled &&
-      processes.every(({ app, paused }) => {
+      processes.every(({ app }) => {
         const { backlog = 1 } = app.events?.system.counters() ?? {};
-        const waiting = app.events?.inbox.counters().waiting ?? 1;
-        return (
-          paused === undefined &&
-          app.node.admits &&
-          app.cluster.replica.position === log.position &&
-          backlog + waiting === 0
-        );
+        return backlog + (app.events?.inbox.counters().waiting ?? 1) === 0;
       })
     );
   }
 
   /** Each acknowledged or polled event is in the log once, and all nodes have one log without a gap. */
-  #verdict(): void {
+  #compare(): void {
     this.#clients.verdict();
-    for (const { name, app } of this.#cluster.processes) {
+    for (const { name, app } of this.cluster.processes) {
       const { log } = app.events ?? {};
       const page = log?.page(0, PAGE) ?? [];
       if (page.length !== log?.newest)
-        this.#broken ??= `${name} has ${page.length} events up to ${log?.newest}`;
+        this.broken ??= `${name} has ${page.length} events up to ${log?.newest}`;
       for (const { sequence, jsonText } of page) this.#see(sequence, jsonText, name);
       const identities = app.cluster.journal.events.page(0, PAGE).flatMap(({ row }) => row?.[9] ?? []);
       const present = new Set(identities);
-      if (present.size !== identities.length) this.#broken ??= `${name} has an event twice`;
+      if (present.size !== identities.length) this.broken ??= `${name} has an event twice`;
       const lost = [...this.#acknowledged].find((identity) => !present.has(identity));
-      if (lost !== undefined) this.#broken ??= `${lost} was acknowledged and is lost`;
+      if (lost !== undefined) this.broken ??= `${lost} was acknowledged and is lost`;
       for (const module of MODULES)
         for (const { tick, identity } of eventsOf(module, ...(this.#offered[module] ?? [])))
-          if (!present.has(identity)) this.#broken ??= `${tick} of ${module} was polled and is lost`;
+          if (!present.has(identity)) this.broken ??= `${tick} of ${module} was polled and is lost`;
     }
   }
 
-  #count(): void {
-    const { figures } = this.#options;
+  protected override count(): void {
+    super.count();
+    const { figures } = this.options;
     if (figures === undefined) return;
-    for (const [name, count] of Object.entries(this.#faults.counts))
-      figures.faults[name] = (figures.faults[name] ?? 0) + count;
     figures.acknowledged += this.#acknowledged.size;
     figures.resumed += this.#clients.resumed;
     figures.polled += MODULES.reduce((sum, module) => sum + (this.#offered[module]?.length ?? 0), 0);
-    for (const { app } of this.#cluster.processes) figures.takeovers += app.node.counts.expelled;
   }
 }

@@ -11,22 +11,19 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import type { UploadPlan } from '../../../src/domain/files/upload-plan.ts';
 import { type DraftSlot, viewDraft } from '../../../src/io/files/upload/draft-access.ts';
 import type { PrebufferedBody } from '../../../src/io/files/upload/prebuffered-body.ts';
-import { seededNumbers } from '../actors/actors.ts';
-import { ClusterFaults } from '../actors/cluster-faults.ts';
+import { type ClusterFigures, ClusterHistory, type HistoryOptions } from '../actors/cluster-history.ts';
 import { brokenPromiseOf } from '../actors/cluster-simulation.ts';
-import { SimulatedCluster, type SimulatedProcess } from '../actors/simulated-cluster.ts';
+import type { ProcessTools } from '../actors/simulated-cluster.ts';
 import { EventDisk } from '../events/event-process.ts';
 import { FakeChat } from './draft-world.ts';
 import { type BucketFault, SIMULATED_PIECE_BYTES, SimulatedBucket } from './simulated-bucket.ts';
 import { SimulatedBody, UploadProcess } from './upload-process.ts';
 
-const NODES = ['one', 'two', 'three'];
 const OWNERS = ['7', '8', '9'];
 const FILES = 2;
 const PIECES_MAX = 5;
 const STEPS = 40;
-/** Let through in a row, and milliseconds passed in one step, at most. */
-const LET_THROUGH_MAX = 8;
+/** Milliseconds passed in one step, at most. */
 const PASS_MAX_MS = 400;
 const ROUND_MS = 2_000;
 const ROUNDS_MAX = 150;
@@ -47,8 +44,7 @@ const SWEEPS_MAX = 1_000;
 const SWEPT_AGE_MS = 5_000;
 const NOTHING_WANTED = { has: () => false };
 
-export interface UploadHistoryFigures {
-  readonly faults: Record<string, number>;
+export interface UploadHistoryFigures extends ClusterFigures {
   bodies: number;
   kept: number;
   files: number;
@@ -58,12 +54,10 @@ export interface UploadHistoryFigures {
   swept: number;
   /** Offsets that a node told which did not know the newest one. */
   stale: number;
-  takeovers: number;
 }
 
-interface UploadClusterOptions {
+interface UploadClusterOptions extends HistoryOptions {
   readonly fault?: BucketFault;
-  readonly trace?: (line: string) => void;
   readonly figures?: UploadHistoryFigures;
 }
 
@@ -85,18 +79,12 @@ export function simulateUploadCluster(
   seed: number,
   options: UploadClusterOptions = {},
 ): Promise<string | undefined> {
-  return brokenPromiseOf(() => new UploadHistory(seed, options), options);
+  return brokenPromiseOf(() => new UploadHistory(seed, options).run(STEPS), options);
 }
 
-class UploadHistory {
-  readonly #options: UploadClusterOptions;
-  readonly #random: () => number;
-  readonly #trace: (line: string) => void;
-  readonly #cluster: SimulatedCluster<UploadProcess>;
-  readonly #faults: ClusterFaults<UploadProcess>;
+class UploadHistory extends ClusterHistory<UploadProcess, EventDisk, UploadClusterOptions> {
   readonly #bucket: SimulatedBucket;
   readonly #chat = new FakeChat();
-  readonly #disks = new Map<string, EventDisk>();
   /** The newest stream of each file, which a planted fault needs. */
   readonly #streams = new Map<string, number>();
   /** Files that the bucket has to have at the end. */
@@ -106,97 +94,60 @@ class UploadHistory {
   #kept = 0;
   #swept = 0;
   #stale = 0;
-  #broken: string | undefined;
 
   constructor(seed: number, options: UploadClusterOptions) {
-    this.#options = options;
-    this.#random = seededNumbers(seed);
-    this.#trace = (line) => options.trace?.(`${this.#cluster.nowMs % 1_000_000} ${line}`);
-    const { fault } = options;
-    const [random, trace] = [this.#random, this.#trace];
-    this.#cluster = new SimulatedCluster({
-      random,
-      start: (tools) => {
-        const disk = this.#disks.get(tools.name) ?? new EventDisk();
-        this.#disks.set(tools.name, disk);
-        return new UploadProcess({
-          ...{ disk, tools, random, fault, trace, chat: this.#chat, bucket: this.#bucket },
-          streams: this.#streams,
-          call: (...call) => this.#call(...call),
-        });
-      },
-      check: () => undefined,
-      onFatal: (name, error) => this.#ended(name, error),
-    });
+    super(seed, options);
+    const { random, trace } = this;
     this.#bucket = new SimulatedBucket({
-      ...{ random, fault, trace },
-      plan: (afterMs, run) => this.#cluster.plan(afterMs, run),
-      nowMs: () => this.#cluster.nowMs,
-      onBroken: (promise) => this.#break(promise),
-    });
-    this.#faults = new ClusterFaults({
-      cluster: this.#cluster,
-      random,
-      trace,
-      ask: () => undefined,
-      repeat: () => undefined,
-      restart: (name, isKept) => this.#restart(name, isKept),
-      trim: () => undefined,
+      ...{ random, trace, fault: options.fault },
+      plan: (afterMs, run) => this.cluster.plan(afterMs, run),
+      nowMs: () => this.cluster.nowMs,
+      onBroken: (promise) => this.break(promise),
     });
   }
 
-  async run(): Promise<string | undefined> {
-    for (const name of NODES) {
-      this.#cluster.startProcess(name);
-      await this.#cluster.pass(100, true);
-    }
-    await this.#cluster.pass(500, true);
+  protected newDisk(): EventDisk {
+    return new EventDisk();
+  }
+
+  protected start(tools: ProcessTools): UploadProcess {
+    const { random, trace } = this;
+    return new UploadProcess({
+      ...{ disk: this.diskOf(tools.name), tools, random, trace, fault: this.options.fault },
+      ...{ chat: this.#chat, bucket: this.#bucket, streams: this.#streams },
+      call: (...call) => this.#call(...call),
+    });
+  }
+
+  protected override async begin(): Promise<void> {
     for (const ownerId of OWNERS)
-      this.#upload(ownerId).catch((error: Error) => this.#break(`bug: ${error.stack}`));
-    for (let step = 0; step < STEPS && this.#broken === undefined; step += 1) await this.#step();
-    if (this.#broken === undefined) await this.#epilogue();
-    this.#count();
-    return this.#broken;
+      this.#upload(ownerId).catch((error: Error) => this.break(`bug: ${error.stack}`));
   }
 
-  #break(promise: string): void {
-    this.#trace(`broken: ${promise}`);
-    this.#broken ??= promise;
-  }
-
-  #below(end: number): number {
-    return Math.floor(this.#random() * end);
-  }
-
-  #pick<T>(items: readonly T[]): T | undefined {
-    return items[this.#below(items.length)];
-  }
-
-  async #step(): Promise<void> {
-    const dice = this.#random();
-    if (dice < 0.2)
-      for (let count = this.#below(LET_THROUGH_MAX); count >= 0; count -= 1) await this.#cluster.step();
-    else if (dice < 0.78) await this.#cluster.pass(this.#below(PASS_MAX_MS), this.#random() < 0.7);
+  protected async step(): Promise<void> {
+    const dice = this.random();
+    if (dice < 0.2) await this.letThrough();
+    else if (dice < 0.78) await this.pass(PASS_MAX_MS);
     else if (dice < 0.82) this.#sweepEarly();
-    else this.#faults.disturb();
+    else this.faults.disturb();
   }
 
   /** Between two nodes: either way may take long, or lead nowhere. */
   #call(from: UploadProcess, node: number, verb: string, args: readonly unknown[]): Promise<RemoteReply> {
     const { schedule } = from.tools;
-    const losesOne = () => !this.#bucket.isCalm && this.#random() < LOST_CALLS;
+    const losesOne = () => !this.#bucket.isCalm && this.random() < LOST_CALLS;
     const isLinked = (app: UploadProcess) =>
-      this.#cluster.processes.some((each) => each.app === app && !each.isUnlinked);
+      this.cluster.processes.some((each) => each.app === app && !each.isUnlinked);
     return new Promise((resolve, reject) => {
       schedule.timer(CALL_GIVE_UP_MS, () => reject(ownerUnavailable()));
       if (losesOne()) return;
-      this.#cluster.plan(this.#below(CALL_MAX_MS), () => {
-        const target = this.#cluster.processes.find(({ app }) => app.node.node === node)?.app;
+      this.cluster.plan(this.below(CALL_MAX_MS), () => {
+        const target = this.cluster.processes.find(({ app }) => app.node.node === node)?.app;
         if (target === undefined || !isLinked(target) || !isLinked(from)) return;
         target.tools.schedule.immediate(async () => {
           const reply = await replyOf(target, verb, args);
           if (losesOne()) return;
-          this.#cluster.plan(this.#below(CALL_MAX_MS), () => {
+          this.cluster.plan(this.below(CALL_MAX_MS), () => {
             if (isLinked(target) && isLinked(from)) schedule.immediate(() => resolve(reply));
           });
         });
@@ -206,16 +157,16 @@ class UploadHistory {
 
   /** At any node. Rejects with `Unanswered` when that ends, or does not answer. */
   #request<T>(work: (app: UploadProcess) => Promise<T>): Promise<T> {
-    const running = this.#cluster.processes.filter(
+    const running = this.cluster.processes.filter(
       ({ app, paused }) => paused === undefined && app.uploads !== undefined && app.node.admits,
     );
-    const app = this.#pick(running)?.app;
+    const app = this.pick(running)?.app;
     if (app === undefined) return Promise.reject(new Unanswered('no node answers'));
     return new Promise((resolve, reject) => {
       const end = (reason: string) => reject(new Unanswered(reason));
       const watcher = () => end('the node ended');
       app.watchers.add(watcher);
-      this.#cluster.plan(ANSWER_MS, () => end('no answer'));
+      this.cluster.plan(ANSWER_MS, () => end('no answer'));
       work(app)
         .then(resolve, reject)
         .finally(() => app.watchers.delete(watcher));
@@ -223,7 +174,7 @@ class UploadHistory {
   }
 
   #pause(): Promise<void> {
-    return new Promise((resolve) => this.#cluster.plan(1 + this.#below(PAUSE_MAX_MS), resolve));
+    return new Promise((resolve) => this.cluster.plan(1 + this.below(PAUSE_MAX_MS), resolve));
   }
 
   /** The same until it is answered, with a row of the error table at most. */
@@ -242,9 +193,9 @@ class UploadHistory {
   async #upload(ownerId: string): Promise<void> {
     const slot = slotIdOf(ownerId, 0);
     for (let file = 0; file < FILES; file += 1) {
-      const sizeBytes = 1 + this.#below(PIECES_MAX * SIMULATED_PIECE_BYTES);
+      const sizeBytes = 1 + this.below(PIECES_MAX * SIMULATED_PIECE_BYTES);
       let isDone = false;
-      for (let draftNumber = 0; !isDone && this.#broken === undefined; draftNumber += 1) {
+      for (let draftNumber = 0; !isDone && this.broken === undefined; draftNumber += 1) {
         const opened = await this.#open(slot, ownerId, `${ownerId} ${file} ${draftNumber}`, sizeBytes);
         if (opened !== undefined)
           isDone = await this.#send({ slot, ownerId, fileId: opened.fileId }, sizeBytes);
@@ -270,18 +221,18 @@ class UploadHistory {
   async #send(target: DraftSlot, sizeBytes: number): Promise<boolean> {
     const sent: SentBody[] = [];
     let toldBytes = 0;
-    while (this.#broken === undefined) {
+    while (this.broken === undefined) {
       const view = await this.#answered(async (app) => viewDraft(systemOf(app), target));
       if (view instanceof GatewayError) return this.#endedWithout(target, toldBytes);
       if ('untilMs' in view) return this.#verify(target, sent, view.crc32);
       const { receivedBytes: offsetBytes, phase } = view;
-      this.#trace(`${target.fileId}: ${phase} at ${offsetBytes}`);
+      this.trace(`${target.fileId}: ${phase} at ${offsetBytes}`);
       // A node that does not know yet that the draft is another one's may tell an older offset, at which no stream begins.
       if (offsetBytes < toldBytes) this.#stale += 1;
       const isVoid = offsetBytes < toldBytes;
       toldBytes = Math.max(toldBytes, offsetBytes);
       if (phase === 'completing') await this.#pause();
-      else if (this.#random() < DROPPED && !this.#bucket.isCalm) {
+      else if (this.random() < DROPPED && !this.#bucket.isCalm) {
         const dropped = await this.#answered((app) =>
           uploadsOf(app)
             .drop(target)
@@ -291,7 +242,7 @@ class UploadHistory {
       } else {
         const body = this.#body(target, sent, { offsetBytes, isVoid }, sizeBytes);
         // The body may still run when the next one begins.
-        if (this.#random() < BOTH) body.catch(() => undefined);
+        if (this.random() < BOTH) body.catch(() => undefined);
         else toldBytes = Math.max(toldBytes, await body);
       }
     }
@@ -301,7 +252,7 @@ class UploadHistory {
   #endedWithout({ fileId }: DraftSlot, toldBytes: number): boolean {
     const state = this.#chat.byFile(fileId)?.state;
     if (state === 'complete') this.#files.add(fileId);
-    else if (toldBytes > 0 && state === 'pending') this.#break(`${fileId} ended with ${toldBytes} bytes`);
+    else if (toldBytes > 0 && state === 'pending') this.break(`${fileId} ended with ${toldBytes} bytes`);
     return state === 'complete';
   }
 
@@ -312,15 +263,15 @@ class UploadHistory {
     { offsetBytes, isVoid }: { readonly offsetBytes: number; readonly isVoid: boolean },
     sizeBytes: number,
   ): Promise<number> {
-    const isPartial = this.#random() < PARTIAL && sizeBytes - offsetBytes > 1;
-    const endBytes = isPartial ? offsetBytes + 1 + this.#below(sizeBytes - offsetBytes - 1) : sizeBytes;
+    const isPartial = this.random() < PARTIAL && sizeBytes - offsetBytes > 1;
+    const endBytes = isPartial ? offsetBytes + 1 + this.below(sizeBytes - offsetBytes - 1) : sizeBytes;
     this.#bodies += 1;
     const extent = { beginBytes: offsetBytes, endBytes, keptBytes: offsetBytes };
     const mine: SentBody = { number: this.#bodies, isVoid, ...extent };
     sent.push(mine);
     const bytes = contentOf(mine);
-    const leaves = !this.#bucket.isCalm && this.#random() < LEAVES;
-    const body = new SimulatedBody(bytes, leaves ? this.#below(bytes.length) : undefined);
+    const leaves = !this.#bucket.isCalm && this.random() < LEAVES;
+    const body = new SimulatedBody(bytes, leaves ? this.below(bytes.length) : undefined);
     const plan: UploadPlan = {
       ...{ offsetBytes, appends: true, keeps: true, bodyBytes: undefined, totalBytes: undefined },
       ...{ completes: isPartial ? 'never' : 'always', resumable: true, contentDigests: {}, fileDigests: {} },
@@ -328,14 +279,14 @@ class UploadHistory {
     const incoming = body as unknown as PrebufferedBody;
     try {
       const outcome = await this.#request((app) => {
-        this.#trace(
+        this.trace(
           `${target.fileId}: body ${mine.number} of ${offsetBytes}-${endBytes} at ${app.tools.name}`,
         );
         return uploadsOf(app).upload({ target, plan, incoming: incoming as never, address: '::1' });
       });
-      this.#trace(`${target.fileId}: body ${mine.number}: ${JSON.stringify(outcome)}`);
+      this.trace(`${target.fileId}: body ${mine.number}: ${JSON.stringify(outcome)}`);
       if (isVoid && outcome.end !== 'elsewhere')
-        this.#break(`${target.fileId}: ${offsetBytes} are kept of what was acknowledged`);
+        this.break(`${target.fileId}: ${offsetBytes} are kept of what was acknowledged`);
       if (outcome.end === 'complete') mine.keptBytes = endBytes;
       else if (outcome.end === 'kept') {
         this.#kept += 1;
@@ -343,7 +294,7 @@ class UploadHistory {
         return outcome.offsetBytes;
       }
     } catch (error) {
-      this.#trace(`${target.fileId}: body ${mine.number}: ${String(error)}`);
+      this.trace(`${target.fileId}: body ${mine.number}: ${String(error)}`);
       if (!(error instanceof GatewayError) && !(error instanceof Unanswered)) throw error;
       // The client gives up.
       body.lostAtBytes = 0;
@@ -356,79 +307,55 @@ class UploadHistory {
   #verify({ ownerId, fileId }: DraftSlot, sent: readonly SentBody[], sum: number): boolean {
     this.#files.add(fileId);
     const bytes = this.#bucket.server.objects.get(`one/${ownerId}/${fileId}`)?.bytes;
-    if (bytes === undefined) this.#break(`${fileId} is complete, and not in the bucket`);
-    else if (crc32(bytes) !== sum) this.#break(`${fileId} has other bytes than were hashed`);
+    if (bytes === undefined) this.break(`${fileId} is complete, and not in the bucket`);
+    else if (crc32(bytes) !== sum) this.break(`${fileId} has other bytes than were hashed`);
     else {
       for (const [at, byte] of bytes.entries()) {
         const told = sent.findLast(({ beginBytes, keptBytes }) => beginBytes <= at && at < keptBytes);
         const writers = told === undefined ? sent.filter((each) => covers(each, at)) : [told];
-        if (!writers.some((each) => byteOf(each, at) === byte)) this.#break(`${fileId}: another byte ${at}`);
+        if (!writers.some((each) => byteOf(each, at) === byte)) this.break(`${fileId}: another byte ${at}`);
       }
     }
     return true;
   }
 
-  #restart(name: string, isKept: boolean): void {
-    this.#trace(`${name}: starts`);
-    if (isKept) this.#disks.get(name)?.journal.crash(this.#random() < 0.5 ? 'lost' : 'written');
-    else this.#disks.delete(name);
-    this.#cluster.startProcess(name);
-  }
-
-  #ended(name: string, error: Error): void {
-    this.#trace(`${name} ended: ${error.message}`);
-    if (error.name === 'NameTaken' || error.name === 'NodeStopped') this.#restart(name, true);
-    else this.#break(`${name} ended: ${error.stack}`);
-  }
-
-  async #epilogue(): Promise<void> {
-    this.#trace('epilogue');
+  protected async epilogue(): Promise<void> {
     this.#bucket.isCalm = true;
-    for (let round = 0; round < ROUNDS_MAX && this.#broken === undefined && !this.#isIdle; round += 1) {
-      for (const process of this.#cluster.processes) process.skewMs = 0;
-      this.#cluster.databaseSkewMs = 0;
-      await this.#cluster.pass(ROUND_MS, true);
-    }
-    if (this.#broken === undefined && !this.#isIdle)
-      this.#break(`never comes to rest: ${this.#uploading} upload`);
-    if (this.#broken === undefined) await this.#sweep();
+    await this.settle({ roundMs: ROUND_MS, roundsMax: ROUNDS_MAX });
+    if (!this.isIdle) this.break(`never comes to rest: ${this.#uploading} upload`);
+    if (this.broken === undefined) await this.#sweep();
   }
 
-  get #isIdle(): boolean {
-    const { processes, log, planned } = this.#cluster;
-    if (this.#uploading > 0 || processes.length < NODES.length || planned > 0) return false;
-    return processes.every((process) => this.#rests(process, log.position));
-  }
-
-  #rests({ app, paused }: SimulatedProcess<UploadProcess>, position: number): boolean {
-    const isServing = paused === undefined && app.node.admits && app.cluster.replica.position === position;
-    return isServing && app.backlog === 0 && app.actors?.count('draft') === 0;
+  protected get isIdle(): boolean {
+    const rests = ({ app }: { readonly app: UploadProcess }) =>
+      app.backlog === 0 && app.actors?.count('draft') === 0;
+    return this.#uploading === 0 && this.areAllServing && this.cluster.processes.every(rests);
   }
 
   /** One node removes what no draft wants, as it knows. It has heard of each draft whose objects are so old. */
   #sweepEarly(): void {
-    const running = this.#cluster.processes.filter(
+    const running = this.cluster.processes.filter(
       ({ app, paused }) => paused === undefined && app.node.admits,
     );
-    const app = this.#pick(running)?.app;
+    const app = this.pick(running)?.app;
     if (app === undefined) return;
     const isOpen = { has: (fileId: string) => app.actors?.lookup('draft', fileId) !== undefined };
-    const takesAll = this.#options.fault === 'a sweep takes what drafts list';
-    const beforeMs = this.#cluster.nowMs - (takesAll ? 0 : SWEPT_AGE_MS);
+    const takesAll = this.options.fault === 'a sweep takes what drafts list';
+    const beforeMs = this.cluster.nowMs - (takesAll ? 0 : SWEPT_AGE_MS);
     app.direct.sweep(app.objects, beforeMs, takesAll ? NOTHING_WANTED : isOpen).then(
       ({ ended }) => {
         this.#swept += ended;
-        this.#trace(`${app.tools.name}: swept ${ended}`);
+        this.trace(`${app.tools.name}: swept ${ended}`);
       },
-      (error: Error) => this.#trace(`${app.tools.name}: the sweep ended: ${error.message}`),
+      (error: Error) => this.trace(`${app.tools.name}: the sweep ended: ${error.message}`),
     );
   }
 
   /** A day later nothing is there but files that are complete. */
   async #sweep(): Promise<void> {
     const { server } = this.#bucket;
-    const [process] = this.#cluster.processes;
-    const beforeMs = this.#cluster.nowMs + 1;
+    const [process] = this.cluster.processes;
+    const beforeMs = this.cluster.nowMs + 1;
     const before = server.objects.size + server.transfers.size;
     let isOver = false;
     const sweep = async (app: UploadProcess) => {
@@ -439,31 +366,29 @@ class UploadHistory {
       isOver = true;
     };
     if (process !== undefined)
-      sweep(process.app).catch((error: Error) => this.#break(`the sweep: ${error.stack}`));
-    for (let round = 0; round < ROUNDS_MAX && !isOver; round += 1) await this.#cluster.pass(ROUND_MS, true);
+      sweep(process.app).catch((error: Error) => this.break(`the sweep: ${error.stack}`));
+    for (let round = 0; round < ROUNDS_MAX && !isOver; round += 1) await this.cluster.pass(ROUND_MS, true);
     this.#swept += before - server.objects.size - server.transfers.size;
     const left = [...server.objects.keys()].filter((key) => !this.#files.has(key.split('/').at(-1) ?? ''));
-    if (!isOver) this.#break('the sweep never ends');
+    if (!isOver) this.break('the sweep never ends');
     else if (left.length + server.transfers.size > 0)
-      this.#break(`the bucket still has ${left} and ${server.transfers.size} transfers`);
+      this.break(`the bucket still has ${left} and ${server.transfers.size} transfers`);
     const present = [...this.#files].filter(
       (id) => ![...server.objects.keys()].some((key) => key.endsWith(`/${id}`)),
     );
-    if (present.length > 0) this.#break(`the bucket has lost ${present}`);
+    if (present.length > 0) this.break(`the bucket has lost ${present}`);
   }
 
-  #count(): void {
-    const { figures } = this.#options;
+  protected override count(): void {
+    super.count();
+    const { figures } = this.options;
     if (figures === undefined) return;
-    for (const [name, count] of Object.entries(this.#faults.counts))
-      figures.faults[name] = (figures.faults[name] ?? 0) + count;
     figures.bodies += this.#bodies;
     figures.kept += this.#kept;
     figures.files += this.#files.size;
     figures.swept += this.#swept;
     figures.stale += this.#stale;
     for (const name of ['requests', 'late', 'lost'] as const) figures[name] += this.#bucket.counts[name];
-    for (const { app } of this.#cluster.processes) figures.takeovers += app.node.counts.expelled;
   }
 }
 
