@@ -180,3 +180,23 @@ export abstract class ClusterHistory<
     for (const { app } of this.cluster.processes) figures.takeovers += app.node.counts.expelled;
   }
 }
+
+/**
+ * Returns the promise that a history breaks, or its error, with its stack where it is traced; undefined when it keeps
+ * all promises.
+ */
+export async function brokenPromiseOf(
+  run: () => Promise<string | undefined>,
+  options: { readonly trace?: unknown },
+): Promise<string | undefined> {
+  const { stackTraceLimit } = Error;
+  // Refusals are expected here by the thousand; their stacks would be half of the work.
+  Error.stackTraceLimit = options.trace === undefined ? 0 : stackTraceLimit;
+  try {
+    return await run();
+  } catch (error) {
+    return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}

@@ -6,7 +6,12 @@ import type { LogRow } from '../../../src/actors/runtime/replication/port.ts';
 import { Replica } from '../../../src/actors/runtime/replication/replica.ts';
 import { seededBytes } from './actors.ts';
 import { AuditTrims } from './audit-trims.ts';
-import { type ClusterFigures, ClusterHistory, type HistoryOptions } from './cluster-history.ts';
+import {
+  brokenPromiseOf,
+  type ClusterFigures,
+  ClusterHistory,
+  type HistoryOptions,
+} from './cluster-history.ts';
 import { Disk, judgeOf, type PlantedFault, RuntimeProcess, SAMPLE_ROWS } from './cluster-runtime.ts';
 import { type AskedOperation, verdictOf } from './cluster-verdict.ts';
 import { type LedgerCommand, type LedgerRequest, ledgerKind } from './ledger-kind.ts';
@@ -52,26 +57,6 @@ export function simulateCluster(
   options: ClusterSimulationOptions = {},
 ): Promise<string | undefined> {
   return brokenPromiseOf(() => new History(seed, options).run(STEPS), options);
-}
-
-/**
- * Returns the promise that a history breaks, or its error, with its stack where it is traced; undefined when it keeps
- * all promises.
- */
-export async function brokenPromiseOf(
-  run: () => Promise<string | undefined>,
-  options: { readonly trace?: unknown },
-): Promise<string | undefined> {
-  const { stackTraceLimit } = Error;
-  // Refusals are expected here by the thousand; their stacks would be half of the work.
-  Error.stackTraceLimit = options.trace === undefined ? 0 : stackTraceLimit;
-  try {
-    return await run();
-  } catch (error) {
-    return error instanceof Error ? (error.stack ?? error.message) : String(error);
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
 }
 
 class History extends ClusterHistory<RuntimeProcess, Disk, ClusterSimulationOptions> {

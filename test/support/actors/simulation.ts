@@ -15,6 +15,7 @@ import { createActorSystem, type RunningSystem } from '../../../src/actors/runti
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { ManualClock, seededBytes, seededNumbers } from './actors.ts';
+import { brokenPromiseOf } from './cluster-history.ts';
 import { type LedgerCommand, type LedgerRequest, type LedgerState, ledgerKind } from './ledger-kind.ts';
 import { StandingThreads } from './standing-threads.ts';
 
@@ -57,18 +58,8 @@ export interface SimulationOptions {
 }
 
 /** Runs one seed; what was promised and not kept, or undefined. */
-export async function simulate(seed: number, options: SimulationOptions = {}): Promise<string | undefined> {
-  const simulation = new Simulation(seed, options);
-  const { stackTraceLimit } = Error;
-  // Refusals are expected here by the thousand; their stacks would be half of the work.
-  Error.stackTraceLimit = options.trace === undefined ? 0 : stackTraceLimit;
-  try {
-    return await simulation.run();
-  } catch (error) {
-    return error instanceof Error ? (error.stack ?? error.message) : String(error);
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+export function simulate(seed: number, options: SimulationOptions = {}): Promise<string | undefined> {
+  return brokenPromiseOf(() => new Simulation(seed, options).run(), options);
 }
 
 function printed(operation: JournalOperation): string {

@@ -3,8 +3,12 @@
  * push and are polled, three readers with cursors, clients of event streams, and the faults of cluster-faults.ts.
  */
 import type { IncomingEvent } from '../../../src/domain/events/intake.ts';
-import { type ClusterFigures, ClusterHistory, type HistoryOptions } from '../actors/cluster-history.ts';
-import { brokenPromiseOf } from '../actors/cluster-simulation.ts';
+import {
+  brokenPromiseOf,
+  type ClusterFigures,
+  ClusterHistory,
+  type HistoryOptions,
+} from '../actors/cluster-history.ts';
 import type { ProcessTools, SimulatedProcess } from '../actors/simulated-cluster.ts';
 import type { EventFault } from './event-faults.ts';
 import { EventDisk, EventProcess, eventsOf } from './event-process.ts';
@@ -122,7 +126,7 @@ class EventHistory extends ClusterHistory<EventProcess, EventDisk, EventClusterO
   }
 
   #fresh(): IncomingEvent[] {
-    const module = this.pick(MODULES) ?? '';
+    const module = this.pick(MODULES);
     const ticks = Array.from({ length: 1 + this.below(3) }, () => {
       this.#ticks += 1;
       return this.#ticks;
@@ -159,7 +163,7 @@ class EventHistory extends ClusterHistory<EventProcess, EventDisk, EventClusterO
   /** The module has an event more, which a poll brings. */
   #offer(): void {
     this.#ticks += 1;
-    this.#offered[this.pick(MODULES) ?? '']?.push(this.#ticks);
+    this.#offered[this.pick(MODULES)]?.push(this.#ticks);
   }
 
   #page(module: string, after: number, limit: number): string {

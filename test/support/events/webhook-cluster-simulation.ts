@@ -5,8 +5,12 @@
 import { app } from '../../../src/actors/apps/app.ts';
 import { readEvents } from '../../../src/domain/events/intake.ts';
 import type { OutgoingDelivery } from '../../../src/io/webhooks/sender.ts';
-import { type ClusterFigures, ClusterHistory, type HistoryOptions } from '../actors/cluster-history.ts';
-import { brokenPromiseOf } from '../actors/cluster-simulation.ts';
+import {
+  brokenPromiseOf,
+  type ClusterFigures,
+  ClusterHistory,
+  type HistoryOptions,
+} from '../actors/cluster-history.ts';
 import type { ProcessTools, SimulatedProcess } from '../actors/simulated-cluster.ts';
 import { EventDisk, type EventProcess } from './event-process.ts';
 import { type WebhookFault, WebhookProcess } from './webhook-process.ts';
@@ -116,7 +120,7 @@ class WebhookHistory extends ClusterHistory<EventProcess, EventDisk, WebhookClus
     if (process?.paused !== undefined) return;
     this.#events += 1;
     const n = this.#events;
-    const crmId = this.pick(['7', '8']) ?? '';
+    const crmId = this.pick(['7', '8']);
     const event = { module: 'wallet', tick: String(n), type: 'x', crmId, data: { id: n, n } };
     const events = [...readEvents(JSON.stringify({ events: [event] }), 1, String)];
     process?.app.events?.inbox

@@ -11,8 +11,12 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import type { UploadPlan } from '../../../src/domain/files/upload-plan.ts';
 import { type DraftSlot, viewDraft } from '../../../src/io/files/upload/draft-access.ts';
 import type { PrebufferedBody } from '../../../src/io/files/upload/prebuffered-body.ts';
-import { type ClusterFigures, ClusterHistory, type HistoryOptions } from '../actors/cluster-history.ts';
-import { brokenPromiseOf } from '../actors/cluster-simulation.ts';
+import {
+  brokenPromiseOf,
+  type ClusterFigures,
+  ClusterHistory,
+  type HistoryOptions,
+} from '../actors/cluster-history.ts';
 import type { ProcessTools } from '../actors/simulated-cluster.ts';
 import { EventDisk } from '../events/event-process.ts';
 import { FakeChat } from './draft-world.ts';
