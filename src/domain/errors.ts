@@ -44,3 +44,13 @@ export class GatewayError extends Error {
     this.scope = scope;
   }
 }
+
+/** Conditions that hold whatever comes in. One that does not is a bug of the gateway, and ends what it was found in. */
+class BrokenInvariant extends Error {
+  override readonly name = 'BrokenInvariant';
+}
+
+/** Throws `BrokenInvariant`. `rule`: the sentence that does not hold; a constant, so that the check allocates nothing. */
+export function invariant(holds: boolean, rule: string): asserts holds {
+  if (!holds) throw new BrokenInvariant(rule);
+}

@@ -2,8 +2,7 @@
  * One live instance of an actor. Owns its state in memory, its sequence in the journal and its waiters; replays
  * itself from the journal. turns.ts makes all decisions.
  */
-import { type ErrorName, GatewayError } from '../../domain/errors.ts';
-import { invariant } from '../../domain/invariant.ts';
+import { type ErrorName, GatewayError, invariant } from '../../domain/errors.ts';
 import type { AnyKind, AskObserver } from './actor.ts';
 import type { CommitGroup, Waiter } from './commit-group.ts';
 import { IdempotencyRing } from './idempotency.ts';

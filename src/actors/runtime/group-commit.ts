@@ -2,8 +2,7 @@
  * Group commit and the output gate. Owns the order in which writes reach the journal: turns add to the open group,
  * one group is in flight, and nothing that depends on a group leaves before it is on disk.
  */
-import { GatewayError } from '../../domain/errors.ts';
-import { invariant } from '../../domain/invariant.ts';
+import { GatewayError, invariant } from '../../domain/errors.ts';
 import { CommitGroup, type Verdicts, type Waiter, type Writer } from './commit-group.ts';
 import type { Effect } from './effects.ts';
 import { type Journal, type JournalTurn, type Judged, VERDICT } from './journal/port.ts';

@@ -3,7 +3,7 @@
  * their failures. The commit of a turn removes its row, so that a crash repeats it and it counts once.
  */
 
-import { invariant } from '../../domain/invariant.ts';
+import { invariant } from '../../domain/errors.ts';
 import type { DamagedRow, IsWanted, Journal, MailKey, MailRow, TimerKey, TimerRow } from './journal/port.ts';
 import type { Typed } from './protocol.ts';
 import type { Schedule } from './runtime-context.ts';

@@ -3,8 +3,7 @@
  * and only then change the state in memory; answers and calls leave behind the commit.
  */
 
-import { GatewayError } from '../../domain/errors.ts';
-import { invariant } from '../../domain/invariant.ts';
+import { GatewayError, invariant } from '../../domain/errors.ts';
 import { type AnyOutcome, isRefusal, Later, type Refusal, refuse } from './actor.ts';
 import type { AskWaiter, Cell, Chain } from './cell.ts';
 import type { Claims } from './claims.ts';

@@ -1,6 +1,7 @@
 /** The log of events of three nodes in simulation; by hand with so many streams: `… FIRST LAST STREAMS`. */
+
+import { seedsOf, testHistories } from '../../support/actors/history-tests.ts';
 import { simulateEventCluster } from '../../support/events/event-cluster-simulation.ts';
-import { seedsOf, testHistories } from '../../support/history-tests.ts';
 
 const streams = process.argv[4];
 

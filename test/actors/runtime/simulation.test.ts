@@ -2,10 +2,10 @@
 import t from 'tap';
 import type { MemoryJournalOptions } from '../../../kit/journal/memory.ts';
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
+import { isByHand, testHistories } from '../../support/actors/history-tests.ts';
 import type { LedgerState } from '../../support/actors/ledger-kind.ts';
 import { simulate } from '../../support/actors/simulation.ts';
 import { seeds } from '../../support/depth.ts';
-import { isByHand, testHistories } from '../../support/history-tests.ts';
 import { expectCaught } from '../../support/planted-fault.ts';
 
 /** Found once: a timer that was set anew for the same moment, while it was under way, fired with its former command. */

@@ -1,6 +1,7 @@
 /** Webhooks of three nodes in simulation. */
+
+import { seedsOf, testHistories } from '../../support/actors/history-tests.ts';
 import { simulateWebhookCluster } from '../../support/events/webhook-cluster-simulation.ts';
-import { seedsOf, testHistories } from '../../support/history-tests.ts';
 
 /** Found once that a run of an application that had left and come back began with an empty backlog. */
 const FOUND = 10;

@@ -3,10 +3,9 @@
  * what given-up ones have left behind. The bytes never enter the journal; the checksums of chunks do.
  */
 
-import type { ErrorName } from '../../../domain/errors.ts';
+import { type ErrorName, invariant } from '../../../domain/errors.ts';
 import { combineCrc32 } from '../../../domain/files/crc32-combine.ts';
 import { chunkCount, chunkSizeBytes } from '../../../domain/files/files.ts';
-import { invariant } from '../../../domain/invariant.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../domain/time.ts';
 import type { Turn } from '../../runtime/actor.ts';
 

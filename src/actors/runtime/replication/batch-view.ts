@@ -2,8 +2,9 @@
  * The state while rows of the log are applied: what the store holds, with the turns of the batch on top. Owns what an
  * applied turn writes: numbers of messages, values of which the first wins, and the indexes.
  */
+
 import { isDeepStrictEqual } from 'node:util';
-import { invariant } from '../../../domain/invariant.ts';
+import { invariant } from '../../../domain/errors.ts';
 import type { Claim } from '../actor.ts';
 import { EventWrites, type EventWritesOptions, isEventRequest } from '../journal/event-writes.ts';
 import {

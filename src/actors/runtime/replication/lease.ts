@@ -3,7 +3,7 @@
  * sent, by the clock that moved more. A suspended machine stops the monotonic one; a step of the wall clock, forward or
  * back, ends it.
  */
-import { invariant } from '../../../domain/invariant.ts';
+import { invariant } from '../../../domain/errors.ts';
 import type { Schedule } from '../runtime-context.ts';
 
 /** Renewals are sent so often in a lease. */

@@ -2,7 +2,7 @@
  * This node's copy of the state: applies rows of the shared log in order to the local store, each batch as a whole with
  * its position. Owns what is known of the log here: position, members and digest.
  */
-import { invariant } from '../../../domain/invariant.ts';
+import { invariant } from '../../../domain/errors.ts';
 import {
   type Journal,
   type Judged,

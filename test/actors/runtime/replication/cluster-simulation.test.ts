@@ -1,8 +1,8 @@
 /** Three nodes in simulation. */
 import t from 'tap';
 import { simulateCluster } from '../../../support/actors/cluster-simulation.ts';
+import { isByHand, seedsOf, testHistories } from '../../../support/actors/history-tests.ts';
 import { depth, seeds } from '../../../support/depth.ts';
-import { isByHand, seedsOf, testHistories } from '../../../support/history-tests.ts';
 import { expectCaught } from '../../../support/planted-fault.ts';
 
 /** More than 10 ms of processor time each: a full run takes a twentieth, another one each day; all of them by hand. */

@@ -1,6 +1,7 @@
 /** Uploads of three nodes into a bucket, in simulation. */
+
+import { seedsOf, testHistories } from '../../../support/actors/history-tests.ts';
 import { simulateUploadCluster } from '../../../support/files/upload-cluster-simulation.ts';
-import { seedsOf, testHistories } from '../../../support/history-tests.ts';
 
 // covers C2
 testHistories('uploads of a cluster into a bucket: keep every promise in simulated histories', {

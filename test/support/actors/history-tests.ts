@@ -4,8 +4,8 @@
  */
 import { relative } from 'node:path';
 import t from 'tap';
-import { depth, seeds } from './depth.ts';
-import { expectCaught } from './planted-fault.ts';
+import { depth, seeds } from '../depth.ts';
+import { expectCaught } from '../planted-fault.ts';
 
 /** Seeds within which a planted fault must show. */
 const FAULT_SEEDS = 500;
