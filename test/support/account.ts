@@ -3,8 +3,10 @@
  * signatures, one clock for all of it; and people and agents with keys who use them.
  */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import type { Test } from 'tap';
 import { NO_LIMITS } from '../../kit/launch.ts';
 import { keyOwner } from '../../src/actors/accounts/owners.ts';
+import { user } from '../../src/actors/accounts/user.ts';
 import { KINDS } from '../../src/actors/kinds.ts';
 import { defineActor } from '../../src/actors/runtime/actor.ts';
 import type { AccountEventPort, CodePort, Ports, WebhookPort } from '../../src/actors/runtime/ports.ts';
@@ -29,7 +31,7 @@ import { verifyAuthentication, verifyRegistration } from '../../src/workers/fido
 import { makePart, publishPart } from '../../src/workers/part-files.ts';
 import { sha256Range } from '../../src/workers/sha256.ts';
 import type { TaskName } from '../../src/workers/tasks.ts';
-import { createTestActors, type TestActors } from './actors/actors.ts';
+import { createTestActors, START_MS, type TestActors } from './actors/actors.ts';
 import { connectRaw, type HttpFixture, makeChallenges, requestText, startHttp } from './http.ts';
 
 function accountRoutes(deps: LoginDeps, account: AccountDeps): AnyRoute[] {
@@ -62,8 +64,8 @@ export function signText(key: Key, text: string): string {
   return sign(null, Buffer.from(text), key.secret).toString('base64url');
 }
 
-/** Headers of McpVerified at `unixSeconds`. */
-export function mcpProof(key: Key, unixSeconds: number): Record<string, string> {
+/** Headers of McpVerified at `unixSeconds`, the start of the clock unless given. */
+export function mcpProof(key: Key, unixSeconds: number = START_MS / 1_000): Record<string, string> {
   const message = Buffer.alloc(8);
   message.writeBigInt64LE(BigInt(unixSeconds));
   return {
@@ -120,7 +122,66 @@ export interface Account {
   readonly key: Key;
 }
 
-export interface AccountFixture {
+export interface KeyItem {
+  readonly id: string;
+  readonly publicKey: string;
+  readonly keyType: string;
+  readonly utcCreate: string;
+  readonly current: boolean;
+  readonly mcpAccess: boolean;
+  readonly cardDavAccess: boolean;
+  readonly browserLogin: boolean;
+  readonly proven: boolean;
+  readonly name?: string;
+}
+
+export interface Registered {
+  readonly key: KeyItem;
+  readonly userId: string;
+  readonly newAccount: boolean;
+  readonly replaced: string[];
+  readonly expiresUtc: string;
+}
+
+export interface SessionItem {
+  readonly id: string;
+  readonly kind: string;
+  readonly keyId: string;
+  readonly current: boolean;
+}
+
+/** People and agents with keys. Their reads are of the session `sid`. */
+export interface People {
+  challenge(kind: 'register' | 'login', sid?: string): Promise<Challenge>;
+  /** The body of a registration or login that is signed with the key. */
+  signed(key: Key, kind?: 'register' | 'login', sid?: string): Promise<SignedBody>;
+  signUp(key?: Key, passKeyFlag?: boolean): Promise<Account>;
+  login(key: Key, headers?: Record<string, string>): Promise<Answer>;
+  /** Adds a key with a session: by signature, or by the echo of the handle. */
+  addKey(sid: string | undefined, key: Key, how: 'proof' | 'claim', more?: object): Promise<Answer>;
+  /** Registers an agent's key by claim and allows it for MCP; its key id. */
+  allowAgent(account: Account, key: Key): Promise<string>;
+  mcpLogin(headers: Record<string, string>): Promise<Answer>;
+  keys(sid: string): Promise<KeyItem[]>;
+  sessions(sid: string): Promise<SessionItem[]>;
+  loginLog(sid: string): Promise<unknown>;
+  alive(sid: string | undefined): Promise<boolean>;
+  changeKey(
+    what: 'update_key' | 'remove_key',
+    sid: string,
+    body: object,
+    headers?: Record<string, string>,
+  ): Promise<Answer>;
+  setBlocked(userId: string, blocked?: boolean): Promise<unknown>;
+}
+
+export interface SignedBody {
+  readonly challengeId: number;
+  readonly code: string;
+  readonly publicKey: string;
+}
+
+export interface AccountFixture extends People {
   readonly actors: TestActors;
   readonly http: HttpFixture;
   readonly settings: LiveSettings;
@@ -129,12 +190,9 @@ export interface AccountFixture {
   readonly touchFailures: unknown[];
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
-  challenge(kind: 'register' | 'login', sid?: string): Promise<Challenge>;
-  signUp(key?: Key, passKeyFlag?: boolean): Promise<Account>;
-  login(key: Key, headers?: Record<string, string>): Promise<Answer>;
-  /** Registers an agent's key by claim and allows it for MCP; its key id. */
-  allowAgent(account: Account, key: Key): Promise<string>;
-  mcpLogin(headers: Record<string, string>): Promise<Answer>;
+  /** Holds the next verification open. */
+  hold(): { readonly reached: Promise<void>; open(): void };
+  /** Rejects when anything failed that is no row of the error table. */
   close(): Promise<void>;
 }
 
@@ -259,7 +317,12 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
     touchFailures,
     ...calls,
     ...createPeople(calls, actors),
-    close: http.close,
+    hold: () => hold(gate),
+    async close() {
+      await http.close();
+      const bugs = [...http.bugs, ...actors.bugs, ...touchFailures];
+      if (bugs.length > 0) throw new AggregateError(bugs, `bugs: ${bugs.map(String).join(', ')}`);
+    },
   };
 }
 
@@ -326,42 +389,92 @@ export function sidOf({ headers }: Answer): string | undefined {
   return /^sid=([^;]*);/.exec(headers['set-cookie'] ?? '')?.[1];
 }
 
-function createPeople(
-  { get, post }: Calls,
-  actors: TestActors,
-): Pick<AccountFixture, 'challenge' | 'signUp' | 'login' | 'allowAgent' | 'mcpLogin'> {
-  const challenge: AccountFixture['challenge'] = async (kind, sid) => {
+/** A refusal sets no cookie. `what`: the code, the message, or what the error contains as JSON. */
+export function refused(
+  t: Test,
+  { status, error, headers }: Answer,
+  expected: number,
+  what: number | string | RegExp,
+  note = `refusal ${what}`,
+): void {
+  const found = { number: error?.code, string: error?.message, object: JSON.stringify(error) };
+  t.match(
+    {
+      status,
+      error: found[typeof what as keyof typeof found],
+      hasCookie: headers['set-cookie'] !== undefined,
+    },
+    { status: expected, error: what, hasCookie: false },
+    note,
+  );
+}
+
+export function refusal({ status, error }: Answer): string {
+  return `${status}/${error?.code} ${error?.message}`;
+}
+
+function hold(gate: AccountFixture['gate']): { reached: Promise<void>; open: () => void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const reached = new Promise<void>((resolve) => {
+    gate.wait = () => {
+      delete gate.wait;
+      resolve();
+      return opened;
+    };
+  });
+  return { reached, open };
+}
+
+const REGISTER = '/auth/v1/keys/register_key';
+
+function createPeople({ get, post }: Calls, actors: TestActors): People {
+  const challenge: People['challenge'] = async (kind, sid) => {
     const { result } = await get(`/auth/v1/${kind}_options`, cookie(sid));
     return result as Challenge;
   };
+  const signed: People['signed'] = async (key, kind = 'register', sid) => {
+    const { challengeId, signPrefix } = await challenge(kind, sid);
+    return { challengeId, code: signText(key, signPrefix + key.publicKey), publicKey: key.publicKey };
+  };
+  const addKey: People['addKey'] = async (sid, key, how, more = {}) => {
+    const { challengeId, code, signPrefix } = await challenge('register', sid);
+    const answer = how === 'proof' ? signText(key, signPrefix + key.publicKey) : code;
+    return post(REGISTER, { challengeId, code: answer, publicKey: key.publicKey, ...more }, cookie(sid));
+  };
+  const changeKey: People['changeKey'] = (what, sid, body, headers = {}) =>
+    post(`/auth/v1/keys/${what}`, body, { ...cookie(sid), ...headers });
+  const read = async (path: string, sid: string) => (await get(`/auth/v1/${path}`, cookie(sid))).result;
   return {
     challenge,
+    signed,
+    addKey,
+    changeKey,
     async signUp(key = makeKey(), passKeyFlag = false) {
-      const { challengeId, signPrefix } = await challenge('register');
-      const code = signText(key, signPrefix + key.publicKey);
-      const body = { challengeId, code, publicKey: key.publicKey, passKeyFlag };
-      const answer = await post('/auth/v1/keys/register_key', body);
+      const answer = await post(REGISTER, { ...(await signed(key)), passKeyFlag });
       const sid = sidOf(answer);
       if (answer.status !== 200 || sid === undefined) throw new Error(`sign-up: ${JSON.stringify(answer)}`);
-      const { userId, key: item } = answer.result as { userId: string; key: { id: string } };
+      const { userId, key: item } = answer.result as Registered;
       return { sid, userId, keyId: item.id, key };
     },
-    async login(key, headers = {}) {
-      const { challengeId, signPrefix } = await challenge('login');
-      const code = signText(key, signPrefix + key.publicKey);
-      return post('/auth/v1/login', { challengeId, publicKey: key.publicKey, code }, headers);
-    },
+    login: async (key, headers = {}) => post('/auth/v1/login', await signed(key, 'login'), headers),
     async allowAgent({ sid }, key) {
-      const { challengeId, code } = await challenge('register', sid);
-      const body = { challengeId, code, publicKey: key.publicKey };
-      const added = await post('/auth/v1/keys/register_key', body, cookie(sid));
+      const added = await addKey(sid, key, 'claim');
       if (added.status !== 200) throw new Error(`register_key: ${JSON.stringify(added)}`);
-      const keyId = (added.result as { key: { id: string } }).key.id;
-      const allowed = await post('/auth/v1/keys/update_key', { keyId, mcpAccess: true }, cookie(sid));
+      const keyId = (added.result as Registered).key.id;
+      const allowed = await changeKey('update_key', sid, { keyId, mcpAccess: true });
       if (allowed.status !== 200) throw new Error(`update_key: ${JSON.stringify(allowed)}`);
       await actors.settle();
       return keyId;
     },
     mcpLogin: (headers) => post('/auth/v1/mcp_login', undefined, headers),
+    keys: async (sid) => (await read('keys/user_keys', sid)) as KeyItem[],
+    sessions: async (sid) => (await read('sessions', sid)) as SessionItem[],
+    loginLog: (sid) => read('login_log', sid),
+    alive: async (sid) => (await get('/auth/v1/sessions', cookie(sid))).status === 200,
+    setBlocked: (userId, blocked = true) =>
+      actors.system.ask(user, userId, { type: 'setBlocked', blocked, origin: { ip: '', userAgent: '' } }),
   };
 }

@@ -104,10 +104,10 @@ export async function startContactSync(options: Options = {}): Promise<ContactSy
       return result as { id: string; token: string };
     },
     async close() {
-      await accounts.close();
       await closeModules();
       backend.closeAllConnections();
       await new Promise((resolve) => backend.close(resolve));
+      await accounts.close();
     },
   };
 }

@@ -1,16 +1,19 @@
 /** Sign-up, login, keys and sessions over HTTP: the shapes, every refusal that can be reached, the races. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { user } from '../../../src/actors/accounts/user.ts';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { KeyFlag } from '../../../src/domain/keys.ts';
 import { toIso } from '../../../src/domain/time.ts';
 import {
   type Answer,
   cookie,
   type Key,
+  type KeyItem,
   makeKey,
   mcpProof,
   plantOrphan,
+  type Registered,
+  refused,
   sidOf,
   signText,
   startAccounts,
@@ -22,89 +25,13 @@ const VECTORS = JSON.parse(readFileSync('test/vectors/ed25519_expected.json', 'u
 };
 const REGISTER = '/auth/v1/keys/register_key';
 
-interface KeyItem {
-  readonly id: string;
-  readonly publicKey: string;
-  readonly keyType: string;
-  readonly utcCreate: string;
-  readonly current: boolean;
-  readonly mcpAccess: boolean;
-  readonly cardDavAccess: boolean;
-  readonly proven: boolean;
-  readonly name?: string;
-}
-interface Registered {
-  readonly key: KeyItem;
-  readonly userId: string;
-  readonly newAccount: boolean;
-  readonly replaced: string[];
-  readonly expiresUtc: string;
-}
-interface SessionItem {
-  readonly id: string;
-  readonly kind: string;
-  readonly keyId: string;
-  readonly current: boolean;
-}
-
 function start(t: Test, options: Parameters<typeof startAccounts>[0] = {}) {
-  const fixture = startAccounts(options);
-  t.teardown(async () => {
-    await fixture.close();
-    const bugs = [...fixture.http.bugs, ...fixture.actors.bugs, ...fixture.touchFailures];
-    if (bugs.length > 0) throw new Error(`bugs: ${bugs.map(String).join(', ')}`);
-  });
-  const { challenge, get, post } = fixture;
-  return {
-    ...fixture,
-    /** Adds a key with a session: by signature, or by the echo of the handle. */
-    async addKey(sid: string, key: Key, how: 'proof' | 'claim', more: object = {}) {
-      const { challengeId, code, signPrefix } = await challenge('register', sid);
-      const proof = how === 'proof' ? signText(key, signPrefix + key.publicKey) : code;
-      const body = { challengeId, code: proof, publicKey: key.publicKey, ...more };
-      return post(REGISTER, body, cookie(sid));
-    },
-    /** The body of a correct sign-up. */
-    async signUpBody(key: Key, kind: 'register' | 'login' = 'register') {
-      const { challengeId, signPrefix } = await challenge(kind);
-      return { challengeId, code: signText(key, signPrefix + key.publicKey), publicKey: key.publicKey };
-    },
-    keys: async (sid: string) => (await get('/auth/v1/keys/user_keys', cookie(sid))).result as KeyItem[],
-    sessions: async (sid: string) => (await get('/auth/v1/sessions', cookie(sid))).result as SessionItem[],
-    alive: async (sid: string | undefined) => (await get('/auth/v1/sessions', cookie(sid))).status === 200,
-    change: (what: 'update_key' | 'remove_key', sid: string, body: object, headers = {}) =>
-      post(`/auth/v1/keys/${what}`, body, { ...cookie(sid), ...headers }),
-  };
-}
-
-function refused(t: Test, answer: Answer, status: number, code: number, note = 'refusal'): void {
-  const { error, headers } = answer;
-  t.match(
-    { status: answer.status, code: error?.code, hasCookie: headers['set-cookie'] !== undefined },
-    { status, code, hasCookie: false },
-    note,
-  );
+  return closeAfter(t, startAccounts(options));
 }
 
 /** Status, code and whether a cookie is set. */
 function refusalOf({ status, error, headers }: Answer): [number, number | undefined, boolean] {
   return [status, error?.code, headers['set-cookie'] !== undefined];
-}
-
-/** Holds the next verification open. */
-function hold(gate: { wait?: () => Promise<void> }): { reached: Promise<void>; open: () => void } {
-  let open: () => void = () => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  const reached = new Promise<void>((resolve) => {
-    gate.wait = () => {
-      delete gate.wait;
-      resolve();
-      return opened;
-    };
-  });
-  return { reached, open };
 }
 
 // covers R57
@@ -154,9 +81,9 @@ t.test('register_options and login_options: the shapes of the API description', 
 
 // covers R8 R52 R57 R59
 t.test('sign-up: creates account, key and session; the secret is in the cookie alone', async (t) => {
-  const { post, signUpBody, keys, actors, get } = start(t);
+  const { post, signed, keys, actors, loginLog } = start(t);
   const key = makeKey();
-  const answer = await post(REGISTER, { ...(await signUpBody(key)), name: 'laptop' });
+  const answer = await post(REGISTER, { ...(await signed(key)), name: 'laptop' });
   t.equal(answer.status, 200);
   const sid = sidOf(answer) ?? '';
   t.match(sid, /^[A-Za-z0-9_-]{46}$/);
@@ -176,25 +103,23 @@ t.test('sign-up: creates account, key and session; the secret is in the cookie a
   t.strictSame([publicKey, keyType, current], [key.publicKey, 'UserKey', true]);
   t.strictSame([mcpAccess, cardDavAccess], [false, false]);
   t.same(await keys(sid), [result.key]);
-  t.match((await get('/auth/v1/login_log', cookie(sid))).result, [
-    { event: 'sign_up', ok: true, kind: 'browser', ip: '127.0.0.1' },
-  ]);
+  t.match(await loginLog(sid), [{ event: 'sign_up', ok: true, kind: 'browser', ip: '127.0.0.1' }]);
   t.ok(actors.journal.auditPage(0, 10).some((row) => JSON.stringify(row).includes('sign_up')));
   t.notOk(JSON.stringify(actors.journal.auditPage(0, 10)).includes(sid));
 });
 
 // covers R54
 t.test('sign-up: a login challenge serves too; Secure is set where an origin is https', async (t) => {
-  const { post, signUpBody } = start(t, { site: { secureCookies: true } });
-  const answer = await post(REGISTER, await signUpBody(makeKey(), 'login'));
+  const { post, signed } = start(t, { site: { secureCookies: true } });
+  const answer = await post(REGISTER, await signed(makeKey(), 'login'));
   t.match(answer.headers['set-cookie'], /; Secure$/);
 });
 
 // covers R52
 t.test('sign-up: refuses what is malformed, and the challenge is still good after it', async (t) => {
-  const { post, signUpBody } = start(t);
+  const { post, signed } = start(t);
   const key = makeKey();
-  const good = await signUpBody(key);
+  const good = await signed(key);
   const bad: Record<string, object> = {
     'no code': { challengeId: good.challengeId, publicKey: key.publicKey },
     'no challenge': { code: good.code, publicKey: key.publicKey },
@@ -222,21 +147,18 @@ t.test('sign-up: refuses what is malformed, and the challenge is still good afte
 
 // covers R12
 t.test('base64url: the other spellings of a key and of a signature are refused', async (t) => {
-  const { post, signUpBody, signUp, challenge } = start(t);
+  const { post, signed, signUp } = start(t);
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   const respell = (text: string, change: number) =>
     text.slice(0, -1) + alphabet[alphabet.indexOf(text.at(-1) ?? '') + change];
-  const body = await signUpBody(makeKey());
+  const body = await signed(makeKey());
   for (let change = 1; change < 4; change += 1)
     refused(t, await post(REGISTER, { ...body, publicKey: respell(body.publicKey, change) }), 400, 1001);
   const { key } = await signUp();
-  const { challengeId, signPrefix } = await challenge('login');
-  const code = signText(key, signPrefix + key.publicKey);
-  for (let change = 1; change < 16; change += 1) {
-    const other = { challengeId, publicKey: key.publicKey, code: respell(code, change) };
-    refused(t, await post('/auth/v1/login', other), 400, 1001);
-  }
-  t.equal((await post('/auth/v1/login', { challengeId, publicKey: key.publicKey, code })).status, 200);
+  const login = await signed(key, 'login');
+  for (let change = 1; change < 16; change += 1)
+    refused(t, await post('/auth/v1/login', { ...login, code: respell(login.code, change) }), 400, 1001);
+  t.equal((await post('/auth/v1/login', login)).status, 200);
 });
 
 // covers R9
@@ -263,14 +185,14 @@ t.test('enrollment: low-order keys and keys off the curve are refused, claimed o
 });
 
 t.test('sign-up: a wrong signature is 1105 and burns the challenge', async (t) => {
-  const { post, signUpBody, challenge, actors } = start(t);
+  const { post, signed, challenge, actors } = start(t);
   const key = makeKey();
-  const body = await signUpBody(key);
+  const body = await signed(key);
   const { signPrefix } = await challenge('register');
   const wrong = { ...body, code: signText(key, signPrefix + key.publicKey) };
   refused(t, await post(REGISTER, wrong), 401, 1105, 'signed for another challenge');
   refused(t, await post(REGISTER, body), 401, 1104, 'used up');
-  const other = await signUpBody(key);
+  const other = await signed(key);
   refused(
     t,
     await post(REGISTER, { ...other, publicKey: makeKey().publicKey }),
@@ -295,8 +217,8 @@ t.test('login: a code that was never sent, and a credential beside a key, are re
 
 // covers R54
 t.test('challenge: expired, used, unknown, of another kind, user or session is 1104', async (t) => {
-  const { post, signUpBody, signUp, challenge, actors, addKey, login } = start(t);
-  const body = await signUpBody(makeKey());
+  const { post, signed, signUp, challenge, actors, addKey, login } = start(t);
+  const body = await signed(makeKey());
   actors.clock.nowMs += 600_001;
   refused(t, await post(REGISTER, body), 401, 1104, 'expired with its leeway');
   refused(t, await post(REGISTER, { ...body, challengeId: 1 }), 401, 1104, 'unknown');
@@ -315,9 +237,7 @@ t.test('challenge: expired, used, unknown, of another kind, user or session is 1
     'wrong handle',
   );
   refused(t, await post(REGISTER, claim, cookie(one.sid)), 401, 1104, 'used up by it');
-  const register = await challenge('register');
-  const code = signText(one.key, register.signPrefix + one.key.publicKey);
-  const kind = { challengeId: register.challengeId, publicKey: one.key.publicKey, code };
+  const kind = await signed(one.key, 'register');
   refused(t, await post('/auth/v1/login', kind), 401, 1104, 'a register challenge does not log in');
   t.equal((await addKey(one.sid, makeKey(), 'claim')).status, 200);
 });
@@ -371,25 +291,21 @@ t.test('login: into another account ends the session of the first', async (t) =>
 t.test(
   'login: unknown and removed keys are 1101; a blocked user is 1103; a bad signature 1105',
   async (t) => {
-    const { signUp, login, challenge, post, actors, addKey, change, get } = start(t);
+    const { signUp, login, challenge, post, setBlocked, addKey, changeKey, get, loginLog } = start(t);
     refused(t, await login(makeKey()), 401, 1101, 'unknown');
     const account = await signUp();
     const second = makeKey();
     const added = (await addKey(account.sid, second, 'proof')).result as Registered;
-    t.equal((await change('remove_key', account.sid, { keyId: added.key.id })).status, 200);
+    t.equal((await changeKey('remove_key', account.sid, { keyId: added.key.id })).status, 200);
     refused(t, await login(second), 401, 1101, 'removed');
     const { challengeId, signPrefix } = await challenge('login');
     const code = signText(account.key, `${signPrefix}x`);
     const bad = { challengeId, publicKey: account.key.publicKey, code };
     refused(t, await post('/auth/v1/login', bad), 401, 1105);
-    t.match((await get('/auth/v1/login_log', cookie(account.sid))).result, [
+    t.match(await loginLog(account.sid), [
       { event: 'login', ok: false, error: 'Invalid signature', keyId: account.keyId },
     ]);
-    await actors.system.ask(user, account.userId, {
-      type: 'setBlocked',
-      blocked: true,
-      origin: { ip: '', userAgent: '' },
-    });
+    await setBlocked(account.userId);
     refused(t, await login(account.key), 401, 1103, 'blocked');
     refused(t, await get('/auth/v1/sessions', cookie(account.sid)), 401, 1101);
   },
@@ -422,9 +338,9 @@ t.test(
 t.test(
   'sign-up: with a sid that has ended or expired it is 1101 and the cookie goes; without it, it founds an account',
   async (t) => {
-    const { signUp, signUpBody, challenge, get, post, login, actors } = start(t);
+    const { signUp, signed, challenge, get, post, login, actors } = start(t);
     const dead = async (sid: string, note: string) => {
-      const body = await signUpBody(makeKey());
+      const body = await signed(makeKey());
       const before = actors.journal.ids('user', '', 10);
       for (const answer of [
         await get('/auth/v1/register_options', cookie(sid)),
@@ -447,7 +363,7 @@ t.test(
     t.equal((await get('/auth/v1/login_options', cookie(sid))).status, 200, 'a login does not mind');
     t.equal((await login(key, cookie(sid))).status, 200);
     await dead(`${sid}; sid=of-a-sibling`, 'logged out, beside the cookie of another site');
-    const foreign = await signUpBody(makeKey());
+    const foreign = await signed(makeKey());
     t.equal((await get('/auth/v1/register_options', cookie('of-a-sibling'))).status, 200);
     t.equal((await post(REGISTER, foreign, cookie('of-a-sibling'))).status, 200, 'of another site alone');
   },
@@ -503,7 +419,7 @@ t.test(
   'register_key: guesses spend the budget of unknown keys, then a right key is refused before its look-up',
   async (t) => {
     const fixture = start(t, { settings: { UnknownKeyFailuresPerMinute: 3 } });
-    const { signUp, signUpBody, challenge, post, addKey, login, actors } = fixture;
+    const { signUp, signed, challenge, post, addKey, login, actors } = fixture;
     const { sid, key } = await signUp();
     const other = await signUp();
     const nextMinute = () => {
@@ -523,9 +439,8 @@ t.test(
       refused(t, await login(key), 429, 1002, 'one budget with login');
       nextMinute();
     }
-    for (let count = 0; count < 3; count += 1)
-      refused(t, await post(REGISTER, await signUpBody(key)), 409, 1107);
-    const fresh = await signUpBody(makeKey());
+    for (let count = 0; count < 3; count += 1) refused(t, await post(REGISTER, await signed(key)), 409, 1107);
+    const fresh = await signed(makeKey());
     refused(t, await post(REGISTER, fresh), 429, 1002, 'after registered keys that were signed for');
     nextMinute();
     t.equal((await post(REGISTER, fresh)).status, 200, 'the challenge was not used up by the 429');
@@ -572,7 +487,7 @@ t.test('register_key with a session: a claim, a proof, proof for an own claim', 
 
 // covers R8 R53 S79
 t.test('proof beats claim: a proven registration takes the key over and ends what it opened', async (t) => {
-  const { signUp, addKey, keys, allowAgent, mcpLogin, actors, get, sessions } = start(t);
+  const { signUp, addKey, keys, allowAgent, mcpLogin, actors, sessions, loginLog } = start(t);
   const squatter = await signUp();
   const owner = await signUp();
   const key = makeKey();
@@ -587,9 +502,7 @@ t.test('proof beats claim: a proven registration takes the key over and ends wha
     [squatter.key.publicKey],
   );
   t.equal((await sessions(squatter.sid)).length, 1, 'the session of the lost key has ended');
-  t.match((await get('/auth/v1/login_log', cookie(squatter.sid))).result, [
-    { event: 'key_taken_over', ok: false },
-  ]);
+  t.match(await loginLog(squatter.sid), [{ event: 'key_taken_over', ok: false }]);
   refused(t, await mcpLogin({ 'X-PublicKey': key.publicKey }), 401, 1103, 'the new owner allowed nothing');
   const other = await signUp();
   refused(t, await addKey(other.sid, key, 'proof'), 409, 1107, 'proof does not beat proof');
@@ -597,7 +510,7 @@ t.test('proof beats claim: a proven registration takes the key over and ends wha
 
 // covers S79
 t.test('login: a key that was only claimed opens no session of the account that claimed it', async (t) => {
-  const { signUp, addKey, login, sessions, get, mcpLogin, allowAgent } = start(t);
+  const { signUp, addKey, login, sessions, mcpLogin, allowAgent, loginLog } = start(t);
   const claimer = await signUp();
   const holder = makeKey();
   await allowAgent(claimer, holder);
@@ -605,10 +518,10 @@ t.test('login: a key that was only claimed opens no session of the account that 
   refused(t, answer, 401, 1103);
   t.equal(answer.headers['set-cookie'], undefined);
   t.equal((await sessions(claimer.sid)).length, 1);
-  t.match((await get('/auth/v1/login_log', cookie(claimer.sid))).result, [
+  t.match(await loginLog(claimer.sid), [
     { event: 'login', ok: false, error: 'Access denied', kind: 'browser' },
   ]);
-  const agent = await mcpLogin(mcpProof(holder, START_MS / 1000));
+  const agent = await mcpLogin(mcpProof(holder));
   t.equal(agent.status, 200, 'an agent of the account still logs in over MCP (spec 5.1)');
   t.match(agent.result, { userId: claimer.userId }, 'and gets the id of its user');
   t.match((await addKey(claimer.sid, holder, 'proof')).result, { key: { proven: true } });
@@ -684,9 +597,9 @@ t.test('passKeyFlag: a change made from another login leaves that session as it 
 t.test(
   'passKeyFlag: of two changes at once the later one stands alone; a login in between ends',
   async (t) => {
-    const { signUp, addKey, login, keys, gate, actors } = start(t);
+    const { signUp, addKey, login, keys, hold, actors } = start(t);
     const { sid, key: old } = await signUp(makeKey(), true);
-    const { reached, open } = hold(gate);
+    const { reached, open } = hold();
     const late = login(old);
     await reached;
     const passwords = [makeKey(), makeKey()];
@@ -711,25 +624,25 @@ t.test(
 
 // covers R28 R55
 t.test('remove_key: the last key goes, unless the setting protects it', async (t) => {
-  const { signUp, addKey, change, keys, settings } = start(t, { settings: { LastKeyProtection: 1 } });
+  const { signUp, addKey, changeKey, keys, settings } = start(t, { settings: { LastKeyProtection: 1 } });
   const { sid, keyId } = await signUp();
-  const protectedKey = await change('remove_key', sid, { keyId });
+  const protectedKey = await changeKey('remove_key', sid, { keyId });
   refused(t, protectedKey, 403, 1103);
   const second = (await addKey(sid, makeKey(), 'proof')).result as Registered;
-  t.equal((await change('remove_key', sid, { keyId: second.key.id })).status, 200, 'one of two');
-  refused(t, await change('remove_key', sid, { keyId }), 403, 1103);
+  t.equal((await changeKey('remove_key', sid, { keyId: second.key.id })).status, 200, 'one of two');
+  refused(t, await changeKey('remove_key', sid, { keyId }), 403, 1103);
   t.equal((await keys(sid)).length, 1);
   settings.set('LastKeyProtection', 0);
-  t.equal((await change('remove_key', sid, { keyId })).status, 200);
+  t.equal((await changeKey('remove_key', sid, { keyId })).status, 200);
 });
 
 // covers R4
 t.test('update_key: flags are set apart from each other, omitted ones stay', async (t) => {
-  const { signUp, addKey, change, actors } = start(t);
+  const { signUp, addKey, changeKey, actors } = start(t);
   const { sid } = await signUp();
   const { key } = (await addKey(sid, makeKey(), 'claim')).result as Registered;
   const flags = async (body: object) => {
-    const { mcpAccess, cardDavAccess } = (await change('update_key', sid, { keyId: key.id, ...body }))
+    const { mcpAccess, cardDavAccess } = (await changeKey('update_key', sid, { keyId: key.id, ...body }))
       .result as KeyItem;
     return [mcpAccess, cardDavAccess];
   };
@@ -738,22 +651,22 @@ t.test('update_key: flags are set apart from each other, omitted ones stay', asy
   t.same(await flags({}), [true, true]);
   t.same(await flags({ mcpAccess: false }), [false, true]);
   t.same(await flags({ mcpAccess: true, cardDavAccess: false }), [true, false]);
-  refused(t, await change('update_key', sid, { keyId: key.id, mcpAccess: 'yes' }), 400, 1001);
-  refused(t, await change('update_key', sid, { mcpAccess: true }), 400, 1001);
+  refused(t, await changeKey('update_key', sid, { keyId: key.id, mcpAccess: 'yes' }), 400, 1001);
+  refused(t, await changeKey('update_key', sid, { mcpAccess: true }), 400, 1001);
   t.equal(KeyFlag.McpAccess, 8);
   t.ok(JSON.stringify(actors.journal.auditPage(0, 100)).includes('key_updated'));
 });
 
 // covers R12 R28
 t.test('keys: foreign, removed and unknown ones are the same 404; no id of int64 is 400', async (t) => {
-  const { signUp, change, addKey } = start(t);
+  const { signUp, changeKey, addKey } = start(t);
   const one = await signUp();
   const two = await signUp();
   const { key } = (await addKey(one.sid, makeKey(), 'claim')).result as Registered;
-  await change('remove_key', one.sid, { keyId: key.id });
+  await changeKey('remove_key', one.sid, { keyId: key.id });
   for (const what of ['update_key', 'remove_key'] as const) {
     for (const keyId of [two.keyId, key.id, '1', '9223372036854775807']) {
-      const answer = await change(what, one.sid, { keyId, mcpAccess: true });
+      const answer = await changeKey(what, one.sid, { keyId, mcpAccess: true });
       t.same(
         [...refusalOf(answer), answer.error?.message],
         [404, 1108, false, 'Key not found'],
@@ -763,7 +676,7 @@ t.test('keys: foreign, removed and unknown ones are the same 404; no id of int64
     const noIds = ['9223372036854775808', '9999999999999999999', '-1', '01', '1e3', 2 ** 53, 'x', 2 ** 60];
     const answers: unknown[] = [];
     for (const keyId of noIds)
-      answers.push([keyId, ...refusalOf(await change(what, one.sid, { keyId, mcpAccess: true }))]);
+      answers.push([keyId, ...refusalOf(await changeKey(what, one.sid, { keyId, mcpAccess: true }))]);
     t.same(
       answers,
       noIds.map((keyId) => [keyId, 400, 1001, false]),
@@ -775,15 +688,15 @@ t.test('keys: foreign, removed and unknown ones are the same 404; no id of int64
 t.test(
   'keys: changes with an old login are 403 Fresh login required where the setting asks for it',
   async (t) => {
-    const { signUp, addKey, change, actors, login, settings } = start(t);
+    const { signUp, addKey, changeKey, actors, login, settings } = start(t);
     const { sid, keyId, key } = await signUp();
     settings.set('KeyChangeFreshLoginSeconds', 60);
     actors.clock.nowMs += 60_001;
-    refused(t, await change('update_key', sid, { keyId, mcpAccess: true }), 403, 1110);
-    refused(t, await change('remove_key', sid, { keyId }), 403, 1110);
+    refused(t, await changeKey('update_key', sid, { keyId, mcpAccess: true }), 403, 1110);
+    refused(t, await changeKey('remove_key', sid, { keyId }), 403, 1110);
     refused(t, await addKey(sid, makeKey(), 'claim'), 403, 1110);
     const fresh = sidOf(await login(key)) ?? '';
-    t.equal((await change('update_key', fresh, { keyId, mcpAccess: true })).status, 200);
+    t.equal((await changeKey('update_key', fresh, { keyId, mcpAccess: true })).status, 200);
   },
 );
 
@@ -791,19 +704,19 @@ t.test(
 t.test(
   'remove_key: ends browser and MCP sessions of the key before it answers, and frees the name',
   async (t) => {
-    const { signUp, login, change, alive, allowAgent, mcpLogin, sessions, actors } = start(t);
+    const { signUp, login, changeKey, alive, allowAgent, mcpLogin, sessions, actors } = start(t);
     const account = await signUp();
     const agent = makeKey();
     const agentId = await allowAgent(account, agent);
     await mcpLogin({ 'X-PublicKey': agent.publicKey });
     await mcpLogin({ 'X-PublicKey': agent.publicKey });
-    const removed = await change('remove_key', account.sid, { keyId: agentId });
+    const removed = await changeKey('remove_key', account.sid, { keyId: agentId });
     t.same(removed.result, { keyId: agentId, sessionsClosed: 2 });
     t.equal(removed.headers['set-cookie'], undefined);
     t.equal((await sessions(account.sid)).length, 1);
     t.equal(actors.system.lookup('publicKey', agent.publicKey), undefined);
     const elsewhere = sidOf(await login(account.key)) ?? '';
-    const last = await change('remove_key', elsewhere, { keyId: account.keyId });
+    const last = await changeKey('remove_key', elsewhere, { keyId: account.keyId });
     t.same(last.result, { keyId: account.keyId, sessionsClosed: 2 });
     t.match(last.headers['set-cookie'], /^sid=; Path=\/; HttpOnly; SameSite=Lax; Max-Age=0$/);
     t.equal(await alive(account.sid), false);
@@ -857,7 +770,7 @@ t.test('logout: ends the session and takes the cookie back', async (t) => {
 t.test(
   'Idempotency-Key: a repeat gets the first answer, also of register_key; another operation does not',
   async (t) => {
-    const { signUp, challenge, post, change, keys } = start(t);
+    const { signUp, challenge, post, changeKey, keys } = start(t);
     const { sid } = await signUp();
     const { challengeId, code } = await challenge('register', sid);
     const body = { challengeId, code, publicKey: makeKey().publicKey };
@@ -868,31 +781,33 @@ t.test(
     t.same((await post(REGISTER, body, headers)).result, first.result);
     t.equal((await keys(sid)).length, 2);
     const keyId = (first.result as Registered).key.id;
-    const updated = await change(
+    const updated = await changeKey(
       'update_key',
       sid,
       { keyId, mcpAccess: true },
       { 'Idempotency-Key': 'same' },
     );
     t.match(updated.result, { id: keyId, mcpAccess: true });
-    const remove = () => change('remove_key', sid, { keyId }, { 'Idempotency-Key': 'again' });
+    const remove = () => changeKey('remove_key', sid, { keyId }, { 'Idempotency-Key': 'again' });
     t.same((await remove()).result, (await remove()).result);
-    refused(t, await change('remove_key', sid, { keyId }), 404, 1108, 'without it');
+    refused(t, await changeKey('remove_key', sid, { keyId }), 404, 1108, 'without it');
   },
 );
 
 t.test('Idempotency-Key: with another body it is 422, also while the first is under way', async (t) => {
-  const { signUp, addKey, change, keys, post, alive, actors } = start(t);
+  const { signUp, addKey, changeKey, keys, post, alive, actors } = start(t);
   const { sid, keyId } = await signUp();
   const other = ((await addKey(sid, makeKey(), 'proof')).result as Registered).key.id;
   const header = { 'Idempotency-Key': 'same' };
-  const first = change('update_key', sid, { keyId: other, mcpAccess: true }, header);
-  const retryOnClaimConflict = await change('update_key', sid, { keyId, mcpAccess: true }, header);
+  const first = changeKey('update_key', sid, { keyId: other, mcpAccess: true }, header);
+  const retryOnClaimConflict = await changeKey('update_key', sid, { keyId, mcpAccess: true }, header);
   t.match((await first).result, { id: other, mcpAccess: true });
   refused(t, retryOnClaimConflict, 422, 1016);
   await actors.restart();
-  refused(t, await change('update_key', sid, { keyId: other, mcpAccess: false }, header), 422, 1016);
-  t.match((await change('update_key', sid, { keyId: other, mcpAccess: true }, header)).result, { id: other });
+  refused(t, await changeKey('update_key', sid, { keyId: other, mcpAccess: false }, header), 422, 1016);
+  t.match((await changeKey('update_key', sid, { keyId: other, mcpAccess: true }, header)).result, {
+    id: other,
+  });
   t.match((await keys(sid)).map(({ mcpAccess }) => mcpAccess).sort(), [false, true], 'nothing else was done');
   const close = (body: object) => post('/auth/v1/close_sessions', body, { ...cookie(sid), ...header });
   t.same((await close({ others: true })).result, { sessionsClosed: 0 });
@@ -902,11 +817,10 @@ t.test('Idempotency-Key: with another body it is 422, also while the first is un
 
 // covers R54
 t.test('races: of two answers to one challenge, exactly one logs in', async (t) => {
-  const { signUp, challenge, post, sessions } = start(t);
+  const { signUp, post, sessions, signed } = start(t);
   const { key, sid } = await signUp();
   for (let round = 0; round < 10; round += 1) {
-    const { challengeId, signPrefix } = await challenge('login');
-    const body = { challengeId, publicKey: key.publicKey, code: signText(key, signPrefix + key.publicKey) };
+    const body = await signed(key, 'login');
     const answers = await Promise.all([post('/auth/v1/login', body), post('/auth/v1/login', body)]);
     t.same(answers.map(({ status }) => status).sort(), [200, 401]);
   }
@@ -914,9 +828,9 @@ t.test('races: of two answers to one challenge, exactly one logs in', async (t) 
 });
 
 t.test('races: of two sign-ups with one key, exactly one wins', async (t) => {
-  const { signUpBody, post, keys, login } = start(t);
+  const { signed, post, keys, login } = start(t);
   const key = makeKey();
-  const bodies = [await signUpBody(key), await signUpBody(key), await signUpBody(key)];
+  const bodies = [await signed(key), await signed(key), await signed(key)];
   const answers = await Promise.all(bodies.map((body) => post(REGISTER, body)));
   t.same(answers.map(({ status }) => status).sort(), [200, 409, 409]);
   const winner = answers.find(({ status }) => status === 200);
@@ -925,16 +839,18 @@ t.test('races: of two sign-ups with one key, exactly one wins', async (t) => {
 });
 
 t.test('races: a key removed while its login is being verified opens no session', async (t) => {
-  const { signUp, addKey, challenge, post, change, gate, sessions } = start(t);
+  const { signUp, addKey, post, changeKey, hold, sessions, signed } = start(t);
   const { sid } = await signUp();
   const second = makeKey();
   const { key } = (await addKey(sid, second, 'proof')).result as Registered;
-  const { challengeId, signPrefix } = await challenge('login');
-  const code = signText(second, signPrefix + second.publicKey);
-  const { reached, open } = hold(gate);
-  const login = post('/auth/v1/login', { challengeId, publicKey: second.publicKey, code });
+  const body = await signed(second, 'login');
+  const { reached, open } = hold();
+  const login = post('/auth/v1/login', body);
   await reached;
-  t.same((await change('remove_key', sid, { keyId: key.id })).result, { keyId: key.id, sessionsClosed: 0 });
+  t.same((await changeKey('remove_key', sid, { keyId: key.id })).result, {
+    keyId: key.id,
+    sessionsClosed: 0,
+  });
   open();
   refused(t, await login, 401, 1101);
   t.equal((await sessions(sid)).length, 1);
@@ -942,11 +858,11 @@ t.test('races: a key removed while its login is being verified opens no session'
 
 // covers R8 R53
 t.test('races: a claim that slips in while a proof is being checked is overtaken', async (t) => {
-  const { signUp, signUpBody, post, addKey, keys, gate, actors } = start(t);
+  const { signUp, signed, post, addKey, keys, hold, actors } = start(t);
   const squatter = await signUp();
   const key = makeKey();
-  const body = await signUpBody(key);
-  const { reached, open } = hold(gate);
+  const body = await signed(key);
+  const { reached, open } = hold();
   const registration = post(REGISTER, body);
   await reached;
   t.equal((await addKey(squatter.sid, key, 'claim')).status, 200);
@@ -959,10 +875,10 @@ t.test('races: a claim that slips in while a proof is being checked is overtaken
 });
 
 t.test('races: a session that ends while its key is being checked adds none', async (t) => {
-  const { signUp, addKey, post, gate, actors } = start(t);
+  const { signUp, addKey, post, hold, actors } = start(t);
   const { sid } = await signUp();
   const key = makeKey();
-  const { reached, open } = hold(gate);
+  const { reached, open } = hold();
   const registration = addKey(sid, key, 'proof');
   await reached;
   await post('/auth/v1/logout', undefined, cookie(sid));
@@ -972,12 +888,12 @@ t.test('races: a session that ends while its key is being checked adds none', as
 });
 
 t.test('restart: browser and MCP sessions live on, and an open challenge too', async (t) => {
-  const { signUp, allowAgent, mcpLogin, alive, actors, signUpBody, post, sessions } = start(t);
+  const { signUp, allowAgent, mcpLogin, alive, actors, signed, post, sessions } = start(t);
   const account = await signUp();
   const agent = makeKey();
   await allowAgent(account, agent);
   await mcpLogin({ 'X-PublicKey': agent.publicKey });
-  const body = await signUpBody(makeKey());
+  const body = await signed(makeKey());
   await actors.restart();
   t.equal(await alive(account.sid), true);
   t.equal((await sessions(account.sid)).length, 2);
@@ -985,10 +901,10 @@ t.test('restart: browser and MCP sessions live on, and an open challenge too', a
 });
 
 t.test('restart: a challenge that opened something before is 1104, with whatever key', async (t) => {
-  const { signUp, signUpBody, challenge, post, actors, sessions, keys } = start(t);
+  const { signUp, signed, challenge, post, actors, sessions, keys } = start(t);
   const account = await signUp();
   const { sid, key } = account;
-  const login = await signUpBody(key, 'login');
+  const login = await signed(key, 'login');
   t.equal((await post('/auth/v1/login', login)).status, 200);
   const added = await challenge('register', sid);
   const claim = { challengeId: added.challengeId, code: added.code, publicKey: makeKey().publicKey };
@@ -1017,7 +933,7 @@ t.test('restart: a challenge that opened something before is 1104, with whatever
 t.test(
   'restart: an open challenge belongs to its kind and session as before, for as long as before',
   async (t) => {
-    const { signUp, signUpBody, challenge, post, actors } = start(t);
+    const { signUp, signed, challenge, post, actors } = start(t);
     const [one, two] = [await signUp(), await signUp()];
     const own = await challenge('register', one.sid);
     const late = await challenge('register', one.sid);
@@ -1026,8 +942,8 @@ t.test(
       code,
       publicKey: makeKey().publicKey,
     });
-    const register = await signUpBody(one.key);
-    const login = await signUpBody(one.key, 'login');
+    const register = await signed(one.key);
+    const login = await signed(one.key, 'login');
     await actors.restart();
     refused(t, await post(REGISTER, claim(own), cookie(two.sid)), 401, 1104, 'another user');
     refused(t, await post('/auth/v1/login', register), 401, 1104, 'another kind');

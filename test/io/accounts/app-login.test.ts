@@ -20,6 +20,7 @@ import {
   type Key,
   makeKey,
   mcpProof,
+  refused,
   signText,
 } from '../../support/account.ts';
 import { START_MS } from '../../support/actors/actors.ts';
@@ -91,20 +92,37 @@ async function start(t: Test, personalReads = true) {
     return (await (await fetch(`${front.url}/mcp`, { method: 'POST', headers, body })).json()) as Rpc;
   };
   const isAlive = async (token: string) => (await rpc(token, 'tools/list')).error?.code !== -32001;
+  /** Another account with the key of an agent. */
+  const helperWithKey = async () => {
+    const [helper, key] = [await fixture.signUp(), makeKey()];
+    return { helper, key, keyId: await fixture.allowAgent(helper, key) };
+  };
+  const call = (token: string, name: string, args: object = {}) =>
+    rpc(token, 'tools/call', { name, arguments: args });
   const asPerson = (account: Account, path: string, body: object) =>
     post(`/auth/v1/app/${path}`, body, cookie(account.sid));
   const access = async (account: Account) =>
     (await get('/auth/v1/app/access', cookie(account.sid))).result as Item[];
-  return { ...fixture, heard, catalog, agent, agentId, appId, login, rpc, isAlive, asPerson, access };
+  return {
+    ...fixture,
+    heard,
+    catalog,
+    agent,
+    agentId,
+    appId,
+    login,
+    rpc,
+    call,
+    helperWithKey,
+    isAlive,
+    asPerson,
+    access,
+  };
 }
 
 function tokenOf(answer: Answer): string {
   if (answer.status !== 200) throw new Error(`${answer.status} ${JSON.stringify(answer.error)}`);
   return (answer.result as { sessionId: string }).sessionId;
-}
-
-function refused(t: Test, { status, error }: Answer, expected: number, text: RegExp, note?: string): void {
-  t.match({ status, text: JSON.stringify(error) }, { status: expected, text }, note ?? String(text));
 }
 
 // covers R50
@@ -114,7 +132,7 @@ t.test(
     const { login, agent, appId } = await start(t);
     const expected = { loginType: 'McpApp', appId, sessionId: /^[A-Za-z0-9_-]{46}$/, expiresUtc: /Z$/ };
     t.match((await login(agent)).result, expected);
-    t.match((await login(agent, appId, mcpProof(agent, NOW_SECONDS))).result, expected);
+    t.match((await login(agent, appId, mcpProof(agent))).result, expected);
   },
 );
 
@@ -140,7 +158,7 @@ t.test('McpApp: every flag of the application must be right', async (t) => {
 // covers R95
 t.test('McpApp: the rows of spec 7.2 are checked in their order', async (t) => {
   const { login, agent, owner, appId, administer, change } = await start(t);
-  const forged = { ...mcpProof(agent, NOW_SECONDS), 'X-Signature': signText(agent, 'nothing') };
+  const forged = { ...mcpProof(agent), 'X-Signature': signText(agent, 'nothing') };
   const late = mcpProof(agent, NOW_SECONDS - 301);
   refused(t, await login(agent, '12x', late), 400, /Invalid input format/);
   refused(t, await login(agent, '9223372036854775808'), 400, /Invalid input format/);
@@ -176,20 +194,20 @@ t.test('McpApp: unknown, foreign and removed applications are Access denied, ali
 // covers R76
 t.test('McpApp: the explicit key of another account logs in, and acts for that account alone', async (t) => {
   const fixture = await start(t);
-  const { login, appId, administer, signUp, allowAgent, rpc, heard, owner, agent, post } = fixture;
+  const { login, appId, administer, signUp, allowAgent, heard, owner, agent, changeKey, call } = fixture;
   const helper = await signUp();
   const key = makeKey();
   await administer(appId, { mcpPublicKey: key.publicKey });
   refused(t, await login(key), 401, /Session not found/, 'configured, but no account has it');
   const keyId = await allowAgent(helper, key);
-  await post('/auth/v1/keys/update_key', { keyId, mcpAccess: false }, cookie(helper.sid));
+  await changeKey('update_key', helper.sid, { keyId, mcpAccess: false });
   refused(t, await login(key), ...DENIED, 'without McpAccess');
-  await post('/auth/v1/keys/update_key', { keyId, mcpAccess: true }, cookie(helper.sid));
+  await changeKey('update_key', helper.sid, { keyId, mcpAccess: true });
   const other = makeKey();
   await allowAgent(helper, other);
   refused(t, await login(other), ...DENIED, 'another key of the same account');
-  await rpc(tokenOf(await login(key)), 'tools/call', { name: 'wallet_get_balance', arguments: {} });
-  await rpc(tokenOf(await login(agent)), 'tools/call', { name: 'wallet_get_balance', arguments: {} });
+  await call(tokenOf(await login(key)), 'wallet_get_balance');
+  await call(tokenOf(await login(agent)), 'wallet_get_balance');
   t.match(heard, [
     { 'x-crm': helper.userId, 'x-scopes': 'McpApp', 'x-mcp-app-id': appId },
     { 'x-crm': owner.userId, 'x-scopes': 'McpApp', 'x-mcp-app-id': appId },
@@ -198,16 +216,16 @@ t.test('McpApp: the explicit key of another account logs in, and acts for that a
 
 // covers R76
 t.test('McpApp: X-MCP-App-Id goes out for McpApp sessions only', async (t) => {
-  const { mcpLogin, agent, rpc, heard } = await start(t);
-  const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
-  await rpc(verified, 'tools/call', { name: 'wallet_get_balance', arguments: {} });
+  const { mcpLogin, agent, heard, call } = await start(t);
+  const verified = tokenOf(await mcpLogin(mcpProof(agent)));
+  await call(verified, 'wallet_get_balance');
   t.equal(heard.length, 1);
   t.notOk(Object.hasOwn(heard[0] ?? {}, 'x-mcp-app-id'));
 });
 
 // covers R76
 t.test('McpApp: list and call agree over the whole catalog', async (t) => {
-  const { login, agent, rpc, catalog } = await start(t);
+  const { login, agent, rpc, catalog, call } = await start(t);
   const token = tokenOf(await login(agent));
   const listed = new Set((await rpc(token, 'tools/list')).result?.tools?.map(({ name }) => name));
   const { tools } = catalog.current;
@@ -219,7 +237,7 @@ t.test('McpApp: list and call agree over the whole catalog', async (t) => {
       row.capabilityModule === undefined &&
       row.proof !== 'always' &&
       !row.restricted?.includes('McpApp');
-    const { error } = await rpc(token, 'tools/call', { name, arguments: {} });
+    const { error } = await call(token, name);
     if (listed.has(name) !== open || (error?.code !== -32001) !== open) differing.push(name);
   }
   t.same(differing, []);
@@ -228,54 +246,42 @@ t.test('McpApp: list and call agree over the whole catalog', async (t) => {
 
 // covers R76 S99
 t.test('McpApp: payorder_create is for a signed login alone, also over a restart', async (t) => {
-  const { login, agent, appId, rpc, actors } = await start(t);
+  const { login, agent, appId, rpc, actors, call } = await start(t);
   const bare = tokenOf(await login(agent));
-  const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
+  const signed = tokenOf(await login(agent, appId, mcpProof(agent)));
   const seen = async (token: string) => {
     const listed = (await rpc(token, 'tools/list')).result?.tools?.some(
       ({ name }) => name === 'payorder_create',
     );
-    const { error } = await rpc(token, 'tools/call', { name: 'payorder_create', arguments: {} });
+    const { error } = await call(token, 'payorder_create');
     return [listed, error?.code === -32001];
   };
-  t.same(
-    [await seen(bare), await seen(signed)],
-    [
-      [false, true],
-      [true, false],
-    ],
-  );
-  await actors.restart();
-  t.same(
-    [await seen(bare), await seen(signed)],
-    [
-      [false, true],
-      [true, false],
-    ],
-    'after a restart',
-  );
+  for (const when of ['before', 'after a restart']) {
+    t.same(await seen(bare), [false, true], when);
+    t.same(await seen(signed), [true, false], when);
+    await actors.restart();
+  }
 });
 
 // covers S99
 t.test('McpApp: without a signature personal reads follow McpBasicPersonalReads', async (t) => {
-  const { login, agent, appId, rpc, heard } = await start(t, false);
-  const balance = { name: 'wallet_get_balance', arguments: {} };
+  const { login, agent, appId, heard, call } = await start(t, false);
   const bare = tokenOf(await login(agent));
-  t.equal((await rpc(bare, 'tools/call', balance)).error?.code, -32001);
+  t.equal((await call(bare, 'wallet_get_balance')).error?.code, -32001);
   t.same(heard, [], 'the wallet receives nothing of it');
-  const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
-  t.equal((await rpc(signed, 'tools/call', balance)).error, undefined);
+  const signed = tokenOf(await login(agent, appId, mcpProof(agent)));
+  t.equal((await call(signed, 'wallet_get_balance')).error, undefined);
   t.equal(heard.length, 1);
 });
 
 // covers S101
 t.test('user_keys: a session without proof sees its own key, without name and last use', async (t) => {
-  const { mcpLogin, agent, agentId, owner, rpc } = await start(t, false);
+  const { mcpLogin, agent, agentId, owner, call } = await start(t, false);
   const keys = async (token: string) => {
-    const { result } = await rpc(token, 'tools/call', { name: 'user_keys', arguments: {} });
+    const { result } = await call(token, 'user_keys');
     return (JSON.parse(result?.content?.[0]?.text ?? '{}') as { result: Item[] }).result;
   };
-  const all = await keys(tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS))));
+  const all = await keys(tokenOf(await mcpLogin(mcpProof(agent))));
   t.same(new Set(all.map(({ id }) => id)), new Set([owner.keyId, agentId]));
   const own = all.find(({ id }) => id === agentId) ?? {};
   t.type(own['lastUsedUtc'], 'string');
@@ -289,7 +295,7 @@ t.test(
   'McpApp: logins without a signature neither push out signed ones nor spend their window',
   async (t) => {
     const { login, agent, appId, isAlive, rpc, settings } = await start(t);
-    const signed = tokenOf(await login(agent, appId, mcpProof(agent, NOW_SECONDS)));
+    const signed = tokenOf(await login(agent, appId, mcpProof(agent)));
     let bare = '';
     for (let count = 0; count < 101; count += 1) bare = tokenOf(await login(agent));
     t.equal(await isAlive(signed), true);
@@ -309,7 +315,7 @@ t.test('McpApp: unapproving, disabling and removing end its sessions and no othe
   const otherApp = await register({ name: 'Two', url: 'https://two.example' });
   await administer(otherApp, OPEN);
   const bystander = tokenOf(await login(agent, otherApp));
-  const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
+  const verified = tokenOf(await mcpLogin(mcpProof(agent)));
   for (const flags of [{ approved: false }, { mcpEnabled: false }, { disabled: true }]) {
     const token = tokenOf(await login(agent));
     t.equal(await isAlive(token), true);
@@ -321,20 +327,16 @@ t.test('McpApp: unapproving, disabling and removing end its sessions and no othe
     t.equal(await isAlive(token), false);
   }
   const last = tokenOf(await login(agent));
-  t.match(await asPerson(owner, 'remove', { id: appId }), {
-    status: 200,
-    result: { appId, sessionsClosed: 1 },
-  });
+  const removed = await asPerson(owner, 'remove', { id: appId });
+  t.match(removed, { status: 200, result: { appId, sessionsClosed: 1 } });
   t.equal(await isAlive(last), false, 'removed');
   t.equal(await isAlive(bystander), true);
   t.equal(await isAlive(verified), true);
 });
 
 t.test('McpApp: closed sessions leave the lists and the index of every account', async (t) => {
-  const { login, agent, appId, administer, get, owner, actors, signUp, allowAgent } = await start(t);
-  const helper = await signUp();
-  const key = makeKey();
-  await allowAgent(helper, key);
+  const { login, agent, appId, administer, sessions, owner, actors, helperWithKey } = await start(t);
+  const { helper, key } = await helperWithKey();
   for (const flags of [{ disabled: true }, { mcpPublicKey: null }]) {
     await administer(appId, { disabled: false, mcpPublicKey: key.publicKey });
     tokenOf(await login(agent));
@@ -344,8 +346,8 @@ t.test('McpApp: closed sessions leave the lists and the index of every account',
     await actors.settle();
     const kept = 'disabled' in flags ? 0 : 1;
     t.equal(actors.system.count('sessionHash'), kept, JSON.stringify(flags));
-    t.equal(((await get('/auth/v1/sessions', cookie(owner.sid))).result as Item[]).length, 1 + kept);
-    t.equal(((await get('/auth/v1/sessions', cookie(helper.sid))).result as Item[]).length, 1);
+    t.equal((await sessions(owner.sid)).length, 1 + kept);
+    t.equal((await sessions(helper.sid)).length, 1);
   }
 });
 
@@ -353,10 +355,9 @@ t.test('McpApp: closed sessions leave the lists and the index of every account',
 t.test(
   'McpApp: another explicit key ends the sessions of the former one, not those of the owner',
   async (t) => {
-    const { login, agent, appId, administer, isAlive, signUp, allowAgent, actors } = await start(t);
-    const [one, two] = [makeKey(), makeKey()];
-    const helper = await signUp();
-    await allowAgent(helper, one);
+    const { login, agent, appId, administer, isAlive, allowAgent, actors, helperWithKey } = await start(t);
+    const { helper, key: one } = await helperWithKey();
+    const two = makeKey();
     await allowAgent(helper, two);
     await administer(appId, { mcpPublicKey: one.publicKey });
     const former = tokenOf(await login(one));
@@ -392,7 +393,7 @@ t.test('McpApp: clearing mcpAccess, removing the key and closing sessions end th
 });
 
 t.test('McpApp: a login that is under way while its application closes opens nothing', async (t) => {
-  const { login, agent, appId, administer, gate, asPerson, owner, actors } = await start(t);
+  const { login, agent, appId, administer, hold, asPerson, owner, actors } = await start(t);
   const ways: [string, () => Promise<unknown>][] = [
     ['disabled', () => administer(appId, { disabled: true })],
     ['revoked', () => asPerson(owner, 'revoke_access', { appId })],
@@ -401,21 +402,12 @@ t.test('McpApp: a login that is under way while its application closes opens not
   for (const [note, close] of ways) {
     await administer(appId, { ...OPEN, disabled: false });
     await asPerson(owner, 'grant_access', { appId });
-    let release: () => void = () => undefined;
-    const reached = new Promise<void>((resolve) => {
-      gate.wait = () => {
-        resolve();
-        return new Promise((go) => {
-          release = go;
-        });
-      };
-    });
-    const answer = login(agent, appId, mcpProof(agent, NOW_SECONDS));
+    const { reached, open } = hold();
+    const answer = login(agent, appId, mcpProof(agent));
     await reached;
     await close();
-    release();
+    open();
     refused(t, await answer, ...DENIED, note);
-    delete gate.wait;
     await actors.settle();
   }
 });
@@ -446,17 +438,10 @@ t.test(
     t.equal(await isAlive(token), false);
     refused(t, await login(agent), ...DENIED);
     t.same(await access(owner), []);
-    refused(
-      t,
-      await asPerson(owner, 'revoke_access', { appId }),
-      404,
-      /no such application/,
-      'a second time',
-    );
-    t.match(await asPerson(owner, 'grant_access', { appId }), {
-      status: 200,
-      result: { appId, source: 'registration' },
-    });
+    const twice = await asPerson(owner, 'revoke_access', { appId });
+    refused(t, twice, 404, /no such application/, 'a second time');
+    const granted = await asPerson(owner, 'grant_access', { appId });
+    t.match(granted, { status: 200, result: { appId, source: 'registration' } });
     t.equal((await login(agent)).status, 200);
     t.equal(await isAlive(token), false);
   },
@@ -466,10 +451,8 @@ t.test(
 t.test(
   'app access: another account is on the list from its first login, and its consent counts for more',
   async (t) => {
-    const { login, appId, administer, signUp, allowAgent, access, asPerson, owner, actors } = await start(t);
-    const helper = await signUp();
-    const key = makeKey();
-    await allowAgent(helper, key);
+    const { login, appId, administer, access, asPerson, owner, actors, helperWithKey } = await start(t);
+    const { helper, key } = await helperWithKey();
     t.same(await access(helper), []);
     await administer(appId, { mcpPublicKey: key.publicKey });
     tokenOf(await login(key));
@@ -510,12 +493,12 @@ t.test('app access: only an application that takes sessions can be granted', asy
 t.test(
   'app tools: they answer what their REST twins answer; McpBasic sees no address of webhooks',
   async (t) => {
-    const { mcpLogin, agent, rpc, get, owner, appId, asPerson } = await start(t);
+    const { mcpLogin, agent, call, get, owner, appId, asPerson } = await start(t);
     await asPerson(owner, 'upsert_usr_app', { webhookUrl: 'https://shop.example/hook?token=abc' });
-    const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
+    const verified = tokenOf(await mcpLogin(mcpProof(agent)));
     const basic = tokenOf(await mcpLogin({ 'X-PublicKey': agent.publicKey }));
-    const call = async (token: string, name: string, args: object = {}) => {
-      const { result } = await rpc(token, 'tools/call', { name, arguments: args });
+    const read = async (token: string, name: string, args: object = {}) => {
+      const { result } = await call(token, name, args);
       return JSON.parse(result?.content?.[0]?.text ?? 'null') as {
         result?: unknown;
         error?: { code: number; detail?: string };
@@ -529,15 +512,15 @@ t.test(
     ];
     for (const [name, path, args] of twins) {
       const { result } = await get(`/auth/v1/app/${path}`, cookie(owner.sid));
-      t.same((await call(verified, name, args)).result, result, name);
-      t.notOk(JSON.stringify(await call(basic, name, args)).includes('token=abc'), `${name} for McpBasic`);
+      t.same((await read(verified, name, args)).result, result, name);
+      t.notOk(JSON.stringify(await read(basic, name, args)).includes('token=abc'), `${name} for McpBasic`);
     }
-    t.equal((await call(verified, 'get_app_info', { appId: '1' })).error?.code, 1004);
+    t.equal((await read(verified, 'get_app_info', { appId: '1' })).error?.code, 1004);
     for (const args of [{ appId, id: '1' }, {}, { id: 'x' }])
-      t.match((await call(verified, 'get_app_info', args)).error, { code: 1001, detail: /appId/ });
-    t.match((await call(verified, 'revoke_app_access', { appId })).result, { appId, sessionsClosed: 0 });
-    t.equal((await call(verified, 'revoke_app_access', { appId })).error?.code, 1004);
-    t.same((await call(verified, 'list_app_access')).result, []);
+      t.match((await read(verified, 'get_app_info', args)).error, { code: 1001, detail: /appId/ });
+    t.match((await read(verified, 'revoke_app_access', { appId })).result, { appId, sessionsClosed: 0 });
+    t.equal((await read(verified, 'revoke_app_access', { appId })).error?.code, 1004);
+    t.same((await read(verified, 'list_app_access')).result, []);
   },
 );
 
@@ -560,7 +543,7 @@ t.test('McpApp: sessions and what ended them survive a restart', async (t) => {
 
 t.test('McpApp: 100 sessions of a key, the oldest ends, other login types keep theirs', async (t) => {
   const { login, mcpLogin, agent, isAlive } = await start(t);
-  const verified = tokenOf(await mcpLogin(mcpProof(agent, NOW_SECONDS)));
+  const verified = tokenOf(await mcpLogin(mcpProof(agent)));
   const first = tokenOf(await login(agent));
   const second = tokenOf(await login(agent));
   for (let count = 2; count < 101; count += 1) tokenOf(await login(agent));

@@ -1,30 +1,24 @@
 /** Contact sync: tokens of devices, what they open and until when, and how devices find the module. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import type { IndexName } from '../../../src/actors/runtime/actor.ts';
 import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { hashToken } from '../../../src/domain/ids.ts';
 import { CONTACT_SYNC_TOKENS_MAX } from '../../../src/domain/sessions.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/domain/time.ts';
-import { type Account, cookie, makeKey, sidOf, signText } from '../../support/account.ts';
+import { type Account, cookie, makeKey, type Registered, sidOf } from '../../support/account.ts';
 import { commitRows } from '../../support/actors/commit-rows.ts';
 import { startChat } from '../../support/codes.ts';
 import { basic, type ContactSyncFixture, startContactSync } from '../../support/contact-sync.ts';
 
 const BOOK = '/people/v1/book/';
 const LIST = '/auth/v1/contact_sync';
-const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
 const CHALLENGE = 'Basic realm="contacts", charset="UTF-8"';
 
 async function start(t: Test, options: Parameters<typeof startContactSync>[0] = {}) {
-  const fixture = await startContactSync(options);
-  t.teardown(async () => {
-    await fixture.close();
-    const bugs = [...fixture.http.bugs, ...fixture.actors.bugs, ...fixture.touchFailures];
-    if (bugs.length > 0) throw new AggregateError(bugs, 'not rows of the error table');
-  });
-  return fixture;
+  return closeAfter(t, await startContactSync(options));
 }
 
 /** An account whose key may sync contacts. */
@@ -32,6 +26,23 @@ async function person(fixture: ContactSyncFixture): Promise<Account> {
   const account = await fixture.signUp();
   await fixture.allow(account);
   return account;
+}
+
+/** An account with a token of its key. */
+async function startWithToken(t: Test, options: Parameters<typeof startContactSync>[0] = {}) {
+  const fixture = await start(t, options);
+  const account = await person(fixture);
+  const { id, token } = await fixture.token(account);
+  const as = basic(account.userId, token);
+  const use = async () => (await fixture.send('PROPFIND', BOOK, as)).status;
+  const listed = async () =>
+    ((await fixture.get(LIST, cookie(account.sid))).result as { tokens: Listed[] }).tokens;
+  return { ...fixture, account, id, token, as, use, listed };
+}
+
+interface Listed {
+  readonly id: string;
+  readonly lastUsedUtc: string;
 }
 
 const statusOf = async (fixture: ContactSyncFixture, username: string, token: string) =>
@@ -72,42 +83,32 @@ t.test('token: 46 characters, shown once, and it opens its module as ContactSync
 });
 
 t.test('token: opens the module with contactSync alone', async (t) => {
-  const fixture = await start(t);
-  const account = await person(fixture);
-  const { token } = await fixture.token(account);
-  const headers = basic(account.userId, token);
+  const { token, as: headers, send, reached } = await startWithToken(t);
   for (const path of ['/core/v1/notices/list', '/auth/v1/sessions', LIST]) {
-    const answer = await fixture.send('GET', path, headers);
+    const answer = await send('GET', path, headers);
     t.equal(answer.status, 401, path);
     t.equal(answer.headers['www-authenticate'], undefined, path);
   }
   for (const as of [{ Authorization: `Bearer ${token}` }, cookie(token)])
-    t.equal((await fixture.send('PROPFIND', BOOK, as)).status, 401, 'neither a bearer nor a cookie');
-  t.strictSame(fixture.reached, []);
+    t.equal((await send('PROPFIND', BOOK, as)).status, 401, 'neither a bearer nor a cookie');
+  t.strictSame(reached, []);
 });
 
 t.test('token: all methods of CardDAV pass, others are 405', async (t) => {
-  const fixture = await start(t);
-  const account = await person(fixture);
-  const headers = basic(account.userId, (await fixture.token(account)).token);
+  const { send, reached, as: headers } = await startWithToken(t);
   const passing = ['OPTIONS', 'PROPFIND', 'REPORT', 'GET', 'HEAD', 'PUT', 'DELETE'];
   for (const method of passing) {
-    const answer = await fixture.send(
-      method,
-      `${BOOK}one.vcf`,
-      headers,
-      method === 'PUT' ? 'BEGIN' : undefined,
-    );
-    t.equal(answer.status, 207, method);
+    const body = method === 'PUT' ? 'BEGIN' : undefined;
+    t.equal((await send(method, `${BOOK}one.vcf`, headers, body)).status, 207, method);
   }
   t.same(
-    fixture.reached.map(({ method }) => method),
+    reached.map(({ method }) => method),
     passing,
   );
-  t.equal((await fixture.send('MKCOL', BOOK, headers)).status, 405);
-  t.equal((await fixture.send('PROPFIND', '/people/v1/', headers)).status, 207, 'the root of the module');
-  t.equal((await fixture.send('PROPFIND', '/', headers)).status, 404);
-  t.equal((await fixture.send('PROPFIND', '/core/v1/', headers)).status, 404, 'the root of another module');
+  t.equal((await send('MKCOL', BOOK, headers)).status, 405);
+  t.equal((await send('PROPFIND', '/people/v1/', headers)).status, 207, 'the root of the module');
+  t.equal((await send('PROPFIND', '/', headers)).status, 404);
+  t.equal((await send('PROPFIND', '/core/v1/', headers)).status, 404, 'the root of another module');
 });
 
 t.test('token: the user name is the user id or the proven contact, in any spelling', async (t) => {
@@ -120,11 +121,8 @@ t.test('token: the user name is the user id or the proven contact, in any spelli
   const sid = sidOf(login) ?? '';
   const { userId } = login.result as { userId: string };
   const key = makeKey();
-  const { challengeId: id, signPrefix } = await fixture.challenge('register', sid);
-  const code = signText(key, signPrefix + key.publicKey);
-  const body = { challengeId: id, publicKey: key.publicKey, code };
-  const added = await fixture.post('/auth/v1/keys/register_key', body, cookie(sid));
-  const account: Account = { sid, userId, key, keyId: (added.result as { key: { id: string } }).key.id };
+  const added = await fixture.addKey(sid, key, 'proof');
+  const account: Account = { sid, userId, key, keyId: (added.result as Registered).key.id };
   await fixture.allow(account);
   const { token } = await fixture.token(account);
   for (const name of [userId, 'ada@example.com', 'ADA@Example.COM'])
@@ -140,8 +138,7 @@ t.test('token: ends with its removal, its key, the flag of the key and a block',
   const { actors } = fixture;
   const ends: Record<string, (account: Account, id: string) => Promise<unknown>> = {
     removal: (account, id) => fixture.post(`${LIST}/remove`, { id }, cookie(account.sid)),
-    'removal of the key': (account) =>
-      fixture.post('/auth/v1/keys/remove_key', { keyId: account.keyId }, cookie(account.sid)),
+    'removal of the key': ({ sid, keyId }) => fixture.changeKey('remove_key', sid, { keyId }),
     'the flag': async (account) => {
       await fixture.allow(account, false);
       await fixture.allow(account, true);
@@ -149,8 +146,7 @@ t.test('token: ends with its removal, its key, the flag of the key and a block',
     'removal of the account': (account) =>
       fixture.post('/auth/v1/account/remove', undefined, cookie(account.sid)),
     'a block': async ({ userId }) => {
-      for (const blocked of [true, false])
-        await actors.system.ask(user, userId, { type: 'setBlocked', blocked, origin: ORIGIN });
+      for (const blocked of [true, false]) await fixture.setBlocked(userId, blocked);
     },
   };
   for (const [what, end] of Object.entries(ends)) {
@@ -173,59 +169,46 @@ t.test('token: a password key that replaces its key ends it', async (t) => {
   const account = await fixture.signUp(makeKey(), true);
   await fixture.allow(account);
   const { token } = await fixture.token(account);
-  const key = makeKey();
-  const { challengeId, signPrefix } = await fixture.challenge('register', account.sid);
-  const code = signText(key, signPrefix + key.publicKey);
-  const body = { challengeId, publicKey: key.publicKey, code, passKeyFlag: true };
-  t.equal((await fixture.post('/auth/v1/keys/register_key', body, cookie(account.sid))).status, 200);
+  const replacing = await fixture.addKey(account.sid, makeKey(), 'proof', { passKeyFlag: true });
+  t.equal(replacing.status, 200);
   t.equal(await statusOf(fixture, account.userId, token), 401);
 });
 
 t.test('token: no log-in ends it, and neither time nor a restart does', async (t) => {
-  const fixture = await start(t);
-  const { actors } = fixture;
-  const account = await person(fixture);
-  const { token } = await fixture.token(account);
-  const sessions = await fixture.get('/auth/v1/sessions', cookie(account.sid));
-  t.match(sessions.result, [{ kind: 'browser' }]);
-  t.equal((sessions.result as unknown[]).length, 1, 'it is no session of the list');
-  t.match((await fixture.get('/auth/v1/login_log', cookie(account.sid))).result, [
+  const { actors, account, sessions, loginLog, listed, post, use } = await startWithToken(t);
+  const list = await sessions(account.sid);
+  t.match([list, list.length], [[{ kind: 'browser' }], 1], 'it is no session of the list');
+  t.match(await loginLog(account.sid), [
     { event: 'contact_sync_added', kind: 'contactSync', keyId: account.keyId, ok: true },
     {},
   ]);
-  const { id } = ((await fixture.get(LIST, cookie(account.sid))).result as { tokens: { id: string }[] })
-    .tokens[0] as { id: string };
-  const close = (body: object) => fixture.post('/auth/v1/close_sessions', body, cookie(account.sid));
-  t.equal((await close({ sessionIds: [id] })).status, 404);
+  const close = (body: object) => post('/auth/v1/close_sessions', body, cookie(account.sid));
+  t.equal((await close({ sessionIds: [(await listed())[0]?.id] })).status, 404);
   t.match((await close({})).result, { sessionsClosed: 1 });
   await actors.settle();
   actors.clock.nowMs += 400 * DAY_MS;
   await actors.restart();
   await actors.advance(2 * MINUTE_MS);
-  t.equal(await statusOf(fixture, account.userId, token), 207);
+  t.equal(await use(), 207);
 });
 
 t.test('token: its last use is listed, and written once a minute', async (t) => {
-  const fixture = await start(t);
-  const { actors } = fixture;
-  const account = await person(fixture);
-  const { token } = await fixture.token(account);
-  const lastUsed = async () =>
-    ((await fixture.get(LIST, cookie(account.sid))).result as { tokens: { lastUsedUtc: string }[] }).tokens[0]
-      ?.lastUsedUtc;
+  const { actors, use, listed } = await startWithToken(t);
   await actors.advance(10 * MINUTE_MS);
   const usedMs = actors.clock.nowMs;
-  await statusOf(fixture, account.userId, token);
+  await use();
   await actors.settle();
   await actors.restart();
-  t.equal(await lastUsed(), new Date(usedMs).toISOString(), 'the first use is written at once');
+  t.equal(
+    (await listed())[0]?.lastUsedUtc,
+    new Date(usedMs).toISOString(),
+    'the first use is written at once',
+  );
 });
 
 t.test('token: at most eight of a key, more of another key', async (t) => {
-  const fixture = await start(t);
-  const account = await person(fixture);
-  const { id } = await fixture.token(account);
-  for (let more = 1; more < CONTACT_SYNC_TOKENS_MAX; more += 1) await fixture.token(account);
+  const { id, account, ...fixture } = await startWithToken(t);
+  for (let more = 1; more < CONTACT_SYNC_TOKENS_MAX; more += 1) await fixture.add(account);
   t.match(await fixture.add(account), { status: 409, error: { code: 1115 } });
   const second = await fixture.allowAgent(account, makeKey());
   await fixture.allow(account, true, second);
@@ -271,12 +254,8 @@ t.test('contact sync: no module has it, so there are no tokens and no place', as
 t.test('discovery: /.well-known/carddav sends every method to the module', async (t) => {
   const fixture = await start(t);
   for (const method of ['GET', 'HEAD', 'PROPFIND', 'OPTIONS', 'POST', 'REPORT', 'PUT', 'LOCK', 'DELETE']) {
-    const answer = await fixture.send(
-      method,
-      '/.well-known/carddav',
-      {},
-      method === 'PROPFIND' ? '<a/>' : undefined,
-    );
+    const body = method === 'PROPFIND' ? '<a/>' : undefined;
+    const answer = await fixture.send(method, '/.well-known/carddav', {}, body);
     t.match(answer, { status: 301, headers: { location: '/people/v1/', 'content-length': '0' } }, method);
   }
 });
@@ -299,44 +278,31 @@ t.test('challenge: devices are asked for Basic, browsers are not', async (t) => 
 // covers S195
 t.test('transport: a token counts over TLS, behind a proxy that says https, and on loopback', async (t) => {
   const proxied = { 'X-Forwarded-For': '198.51.100.7' };
-  const cases: readonly [string, Parameters<typeof startContactSync>[0], Record<string, string>, boolean][] =
-    [
-      ['loopback', {}, {}, true],
-      ['an unknown proxy', {}, proxied, false],
-      ['an unknown proxy that says https', {}, { ...proxied, 'X-Forwarded-Proto': 'https' }, false],
-      ['an unknown proxy that says it otherwise', {}, { Forwarded: 'for=198.51.100.7;proto=http' }, false],
-      ['a trusted proxy', { trustedProxies: ['127.0.0.1'] }, proxied, false],
-      ['it says http', { trustedProxies: ['127.0.0.1'] }, { ...proxied, 'X-Forwarded-Proto': 'http' }, false],
-      [
-        'it says https',
-        { trustedProxies: ['127.0.0.1'] },
-        { ...proxied, 'X-Forwarded-Proto': 'https' },
-        true,
-      ],
-      [
-        'one of two says http',
-        { trustedProxies: ['127.0.0.1'] },
-        { ...proxied, 'X-Forwarded-Proto': 'https, http' },
-        false,
-      ],
-      ['own TLS', { site: { endsTls: true } }, { Via: '1.1 office' }, true],
-    ];
+  const saying = (proto: string) => ({ ...proxied, 'X-Forwarded-Proto': proto });
+  const trusted = { trustedProxies: ['127.0.0.1'] };
+  const cases: readonly [string, Parameters<typeof start>[1], Record<string, string>, boolean][] = [
+    ['loopback', {}, {}, true],
+    ['an unknown proxy', {}, proxied, false],
+    ['an unknown proxy that says https', {}, saying('https'), false],
+    ['an unknown proxy that says it otherwise', {}, { Forwarded: 'for=198.51.100.7;proto=http' }, false],
+    ['a trusted proxy', trusted, proxied, false],
+    ['it says http', trusted, saying('http'), false],
+    ['it says https', trusted, saying('https'), true],
+    ['one of two says http', trusted, saying('https, http'), false],
+    ['own TLS', { site: { endsTls: true } }, { Via: '1.1 office' }, true],
+  ];
   for (const [what, options, headers, counts] of cases) {
-    const fixture = await start(t, options);
-    const account = await person(fixture);
-    const { token } = await fixture.token(account);
-    const answer = await fixture.send('PROPFIND', BOOK, { ...headers, ...basic(account.userId, token) });
-    t.equal(answer.status, counts ? 207 : 401, what);
-    const { headers: asked } = await fixture.send('PROPFIND', BOOK, headers);
+    const { as, send } = await startWithToken(t, options);
+    t.equal((await send('PROPFIND', BOOK, { ...headers, ...as })).status, counts ? 207 : 401, what);
+    const { headers: asked } = await send('PROPFIND', BOOK, headers);
     t.equal(asked['www-authenticate'], counts ? CHALLENGE : undefined, what);
   }
 });
 
 // covers S196
 t.test('guesses: unknown tokens and foreign names count as unknown keys of the address', async (t) => {
-  const fixture = await start(t, { settings: { UnknownKeyFailuresPerMinute: 4 } });
-  const account = await person(fixture);
-  const { token } = await fixture.token(account);
+  const settings = { UnknownKeyFailuresPerMinute: 4 };
+  const { account, token, as, send, use, actors } = await startWithToken(t, { settings });
   const guesses = [
     basic(account.userId, `${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`),
     basic('1', token),
@@ -344,22 +310,20 @@ t.test('guesses: unknown tokens and foreign names count as unknown keys of the a
     { Authorization: 'Basic !' },
   ];
   for (const headers of guesses) {
-    const answer = await fixture.send('PROPFIND', BOOK, headers);
+    const answer = await send('PROPFIND', BOOK, headers);
     t.match(answer, { status: 401, headers: { 'www-authenticate': CHALLENGE } });
   }
-  const refused = await fixture.send('PROPFIND', BOOK, basic(account.userId, token));
-  t.match(refused, { status: 429, headers: { 'retry-after': String } });
-  await fixture.actors.advance(MINUTE_MS);
-  t.equal(await statusOf(fixture, account.userId, token), 207);
+  const limited = await send('PROPFIND', BOOK, as);
+  t.match(limited, { status: 429, headers: { 'retry-after': String } });
+  await actors.advance(MINUTE_MS);
+  t.equal(await use(), 207);
 });
 
 t.test('limits: a token is charged by scope s', async (t) => {
-  const fixture = await start(t, { settings: { SessionApiRPSLimit: 1, RateLimitWindowSeconds: 5 } });
-  const account = await person(fixture);
-  const { token } = await fixture.token(account);
+  const settings = { SessionApiRPSLimit: 1, RateLimitWindowSeconds: 5 };
+  const { send, as } = await startWithToken(t, { settings });
   const answers = [];
-  for (let call = 0; call < 6; call += 1)
-    answers.push(await fixture.send('PROPFIND', BOOK, basic(account.userId, token)));
+  for (let call = 0; call < 6; call += 1) answers.push(await send('PROPFIND', BOOK, as));
   t.same(
     answers.map(({ status }) => status),
     [207, 207, 207, 207, 207, 429],
@@ -369,9 +333,7 @@ t.test('limits: a token is charged by scope s', async (t) => {
 
 // covers S197
 t.test('browsers: a foreign page cannot use what a browser remembers of Basic', async (t) => {
-  const fixture = await start(t);
-  const account = await person(fixture);
-  const headers = basic(account.userId, (await fixture.token(account)).token);
+  const { account, as: headers, ...fixture } = await startWithToken(t);
   for (const foreign of [{ Origin: 'https://evil.example' }, { 'Sec-Fetch-Site': 'cross-site' }])
     t.equal((await fixture.send('DELETE', `${BOOK}one.vcf`, { ...headers, ...foreign })).status, 403);
   t.strictSame(fixture.reached, []);

@@ -1,16 +1,17 @@
-/** Keys that may only use MCP: `browserLogin` of register_key, update_key, user_keys and the admin's routes (issue 26). */
+/** Keys that may only use MCP: `browserLogin` of register_key, update_key, user_keys and the admin's routes. */
 import t, { type Test } from 'tap';
 import { KeyFlag } from '../../../src/domain/keys.ts';
 import { FRESH_LOGIN_MS } from '../../../src/domain/sessions.ts';
 import {
-  type Account,
   type Answer,
   cookie,
   type Key,
+  type KeyItem,
   makeKey,
   mcpProof,
+  type Registered,
+  refused,
   sidOf,
-  signText,
 } from '../../support/account.ts';
 import { startAdmin } from '../../support/admin.ts';
 
@@ -23,42 +24,26 @@ const PASSKEY = {
   clientExtensionResults: {},
 };
 
-interface Item {
-  readonly id: string;
-  readonly browserLogin: boolean;
-  readonly mcpAccess: boolean;
-  readonly proven: boolean;
-}
-
 async function start(t: Test) {
   const fixture = await startAdmin();
   t.teardown(fixture.stop);
-  const { challenge, get, post, owner, change } = fixture;
+  const { owner, change, addKey, changeKey, keys } = fixture;
   return {
     ...fixture,
-    async addKey(key: Key, how: 'proof' | 'claim', more: object = {}, { sid }: Account = owner) {
-      const { challengeId, code, signPrefix } = await challenge('register', sid);
-      const answer = how === 'proof' ? signText(key, signPrefix + key.publicKey) : code;
-      return post(REGISTER, { challengeId, code: answer, publicKey: key.publicKey, ...more }, cookie(sid));
-    },
-    update: (body: object, sid = owner.sid) => post('/auth/v1/keys/update_key', body, cookie(sid)),
-    remove: (keyId: string, sid = owner.sid) => post('/auth/v1/keys/remove_key', { keyId }, cookie(sid)),
-    keys: async (sid = owner.sid) => (await get('/auth/v1/keys/user_keys', cookie(sid))).result as Item[],
-    isIn: async (sid: string) => (await get('/auth/v1/sessions', cookie(sid))).status === 200,
+    addKey: (key: Key, how: 'proof' | 'claim', more?: object) => addKey(owner.sid, key, how, more),
+    update: (body: object, sid = owner.sid) => changeKey('update_key', sid, body),
+    remove: (keyId: string) => changeKey('remove_key', owner.sid, { keyId }),
+    keys: () => keys(owner.sid),
     adminChange: (what: string, body: object) =>
       change(`user_keys/${what}`, { userId: owner.userId, ...body }),
   };
 }
 
-function refusal({ status, error }: Answer): [number, number | undefined] {
-  return [status, error?.code];
-}
-
-const idOf = (answer: Answer): string => (answer.result as { key: { id: string } }).key.id;
+const idOf = (answer: Answer): string => (answer.result as Registered).key.id;
 
 // covers S111
 t.test('browserLogin: register_key makes a key that may only use MCP, with a proof too', async (t) => {
-  const { addKey, update, login, mcpLogin, keys, get, owner, actors } = await start(t);
+  const { addKey, update, login, mcpLogin, keys, owner, loginLog } = await start(t);
   const agent = makeKey();
   const added = await addKey(agent, 'proof', { browserLogin: false });
   t.match(added, { status: 200, result: { key: { proven: true, browserLogin: false } } });
@@ -70,11 +55,10 @@ t.test('browserLogin: register_key makes a key that may only use MCP, with a pro
       [false, true],
     ],
   );
-  t.same(refusal(await login(agent)), [401, 1103]);
-  t.equal((await mcpLogin(mcpProof(agent, actors.clock.nowMs / 1000))).status, 200);
-  const { result: log } = await get('/auth/v1/login_log', cookie(owner.sid));
+  refused(t, await login(agent), 401, 1103);
+  t.equal((await mcpLogin(mcpProof(agent))).status, 200);
   t.match(
-    (log as { kind: string }[]).filter(({ kind }) => kind === 'browser')[0],
+    ((await loginLog(owner.sid)) as { kind: string }[]).filter(({ kind }) => kind === 'browser')[0],
     { event: 'login', ok: false, error: 'Access denied', keyId: idOf(added) },
     'the refused login is in the log',
   );
@@ -99,42 +83,34 @@ t.test('browserLogin: the proof of a claimed key keeps the restriction or sets i
     const key = makeKey();
     await addKey(key, 'claim', claimed);
     t.match((await addKey(key, 'proof', proven)).result, { key: { proven: true, browserLogin: false } });
-    t.same(refusal(await login(key)), [401, 1103]);
+    refused(t, await login(key), 401, 1103);
   }
 });
 
 t.test('browserLogin: false is refused at a sign-up, with a passkey and with passKeyFlag', async (t) => {
-  const { addKey, challenge, post, owner, keys } = await start(t);
+  const { addKey, challenge, post, owner, keys, signed } = await start(t);
   const key = makeKey();
-  const { challengeId, signPrefix, code } = await challenge('register');
-  const signed = signText(key, signPrefix + key.publicKey);
-  const body = { challengeId, code: signed, publicKey: key.publicKey, browserLogin: false };
-  const signUp = await post(REGISTER, body);
-  const passkey = await post(
-    REGISTER,
-    { challengeId, code, credential: PASSKEY, browserLogin: false },
-    cookie(owner.sid),
-  );
-  const password = await addKey(key, 'proof', { browserLogin: false, passKeyFlag: true });
-  const answers = [signUp, passkey, password, await addKey(key, 'claim', { browserLogin: 'no' })];
-  t.same(answers.map(refusal), new Array(4).fill([400, 1001]));
-  t.match(JSON.stringify(signUp.error), /needs the session of an account/);
-  t.match(JSON.stringify(passkey.error), /passkey/);
-  t.match(JSON.stringify(password.error), /passKeyFlag/);
+  const no = { browserLogin: false };
+  const body = await signed(key);
+  refused(t, await post(REGISTER, { ...body, ...no }), 400, /1001.*needs the session of an account/);
+  const { challengeId, code } = await challenge('register');
+  const passkey = { challengeId, code, credential: PASSKEY, ...no };
+  refused(t, await post(REGISTER, passkey, cookie(owner.sid)), 400, /1001.*passkey/);
+  refused(t, await addKey(key, 'proof', { ...no, passKeyFlag: true }), 400, /1001.*passKeyFlag/);
+  refused(t, await addKey(key, 'claim', { browserLogin: 'no' }), 400, 1001);
   t.equal((await keys()).length, 1, 'nothing was added');
-  delete (body as { browserLogin?: boolean }).browserLogin;
   t.equal((await post(REGISTER, body)).status, 200, 'the challenge was not used up');
 });
 
 t.test('browserLogin: update_key ends the browser sessions of the key before it answers', async (t) => {
-  const { addKey, update, login, isIn, mcpLogin, actors, owner } = await start(t);
+  const { addKey, update, login, alive, mcpLogin, owner } = await start(t);
   const key = makeKey();
   const keyId = idOf(await addKey(key, 'proof'));
   await update({ keyId, mcpAccess: true });
   const sid = sidOf(await login(key)) ?? '';
-  const agent = await mcpLogin(mcpProof(key, actors.clock.nowMs / 1000));
+  const agent = await mcpLogin(mcpProof(key));
   t.match((await update({ keyId, browserLogin: false })).result, { browserLogin: false, mcpAccess: true });
-  t.same([await isIn(sid), await isIn(owner.sid)], [false, true]);
+  t.same([await alive(sid), await alive(owner.sid)], [false, true]);
   t.equal(agent.status, 200);
   t.match((await update({ keyId })).result, { browserLogin: false }, 'omitted: unchanged');
   t.match((await update({ keyId, browserLogin: true })).result, { browserLogin: true });
@@ -149,7 +125,7 @@ t.test('browserLogin: an owner changes it only within 15 minutes of a login', as
   const { addKey, update, login, actors, owner } = await start(t);
   const keyId = idOf(await addKey(makeKey(), 'claim', { browserLogin: false }));
   actors.clock.nowMs += FRESH_LOGIN_MS + 1;
-  t.same(refusal(await update({ keyId, browserLogin: true })), [403, 1110]);
+  refused(t, await update({ keyId, browserLogin: true }), 403, 1110);
   t.match((await update({ keyId, browserLogin: false })).status, 200, 'nothing changes');
   t.match((await update({ keyId, mcpAccess: true })).result, { mcpAccess: true, browserLogin: false });
   const fresh = sidOf(await login(owner.key));
@@ -160,13 +136,13 @@ t.test('browserLogin: the setting LastKeyProtection counts only keys that log in
   const { addKey, update, remove, owner, settings } = await start(t);
   settings.set('LastKeyProtection', 1);
   const keyId = idOf(await addKey(makeKey(), 'claim', { browserLogin: false }));
-  t.same(refusal(await remove(owner.keyId)), [403, 1103]);
-  t.same(refusal(await update({ keyId: owner.keyId, browserLogin: false })), [403, 1103]);
+  refused(t, await remove(owner.keyId), 403, 1103);
+  refused(t, await update({ keyId: owner.keyId, browserLogin: false }), 403, 1103);
   t.equal((await remove(keyId)).status, 200, 'the key of an agent is none');
 });
 
 t.test('browserLogin: an admin adds, changes and reads it by the same rules', async (t) => {
-  const { adminChange, ask, login, addKey, isIn, owner } = await start(t);
+  const { adminChange, ask, login, addKey, alive, owner } = await start(t);
   const agent = makeKey();
   const added = await adminChange('add', {
     publicKey: agent.publicKey,
@@ -178,17 +154,17 @@ t.test('browserLogin: an admin adds, changes and reads it by the same rules', as
   const keyId = idOf(await addKey(key, 'proof'));
   const sid = sidOf(await login(key)) ?? '';
   t.match((await adminChange('update', { keyId, browserLogin: false })).result, { browserLogin: false });
-  t.same([await isIn(sid), await isIn(owner.sid)], [false, true]);
-  t.same(refusal(await login(key)), [401, 1103]);
+  t.same([await alive(sid), await alive(owner.sid)], [false, true]);
+  refused(t, await login(key), 401, 1103);
   t.match(
-    ((await ask(`user_keys?userId=${owner.userId}`)).result as Item[]).map((each) => each.browserLogin),
+    ((await ask(`user_keys?userId=${owner.userId}`)).result as KeyItem[]).map((each) => each.browserLogin),
     [true, false, false],
   );
   t.match((await adminChange('update', { keyId, browserLogin: true })).result, { browserLogin: true });
   t.equal((await login(key)).status, 200);
 });
 
-t.test('browserLogin: a record without the flag of issue 26 logs in to browsers', (t) => {
+t.test('browserLogin: a record without the flag logs in to browsers', (t) => {
   t.equal(
     KeyFlag.NoBrowserLogin & (KeyFlag.UserKey | KeyFlag.McpAccess | KeyFlag.CardDav | KeyFlag.Deleted),
     0,

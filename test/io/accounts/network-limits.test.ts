@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
-import { type Answer, type Key, makeKey, mcpProof, signText, startAccounts } from '../../support/account.ts';
+import { type Answer, type Key, makeKey, mcpProof, startAccounts } from '../../support/account.ts';
 import { START_MS } from '../../support/actors/actors.ts';
 import { startChat } from '../../support/codes.ts';
 
@@ -27,8 +27,7 @@ async function flooded(t: Test, rps = 2) {
     for (let n = 0; n < 5 * rps; n += 1)
       await mcpLogin({ 'X-PublicKey': agent.publicKey, ...from(`198.51.100.${network}`) });
   const login = (address: string, key: Key = agent) => {
-    const proof = mcpProof(key, NOW_SECONDS);
-    return mcpLogin({ ...proof, 'X-PublicKey': agent.publicKey, ...from(address) });
+    return mcpLogin({ ...mcpProof(key), 'X-PublicKey': agent.publicKey, ...from(address) });
   };
   const log = () => fixture.actors.system.query(user, owner.userId, { type: 'logins' });
   return { ...fixture, agent, login, log };
@@ -76,33 +75,25 @@ t.test(
   },
 );
 
-async function signUpBody({ challenge }: Pick<ReturnType<typeof start>, 'challenge'>, key = makeKey()) {
-  const { challengeId, signPrefix } = await challenge('register');
-  return { challengeId, publicKey: key.publicKey, code: signText(key, signPrefix + key.publicKey) };
-}
-
 // covers R53 S70
 t.test(
   'sign-ups: a network at its day is refused before anything is used up, another one signs up',
   async (t) => {
     const fixture = start(t, { settings: { SignUpsPerNetworkPerDay: 2 } });
-    const { post, actors, http, settings } = fixture;
-    const signUp = async (address: string) => post(REGISTER, await signUpBody(fixture), from(address));
-    const forged = { ...(await signUpBody(fixture)), publicKey: makeKey().publicKey };
-    t.equal(
-      (await post(REGISTER, forged, from('198.51.100.1'))).status,
-      401,
-      'creates nothing, counts nothing',
-    );
+    const { post, actors, http, settings, signed } = fixture;
+    const signUp = async (address: string) => post(REGISTER, await signed(makeKey()), from(address));
+    const forged = { ...(await signed(makeKey())), publicKey: makeKey().publicKey };
+    const { status } = await post(REGISTER, forged, from('198.51.100.1'));
+    t.equal(status, 401, 'creates nothing, counts nothing');
     for (let n = 0; n < 2; n += 1) t.equal((await signUp('198.51.100.1')).status, 200);
-    const body = await signUpBody(fixture);
+    const body = await signed(makeKey());
     const refused = await post(REGISTER, body, from('198.51.100.1'));
     t.match(refused, { status: 429, error: { code: 1002 }, headers: { 'retry-after': '86400' } });
     t.equal((await post(REGISTER, body, from('198.51.100.2'))).status, 200, 'the challenge is good still');
     t.equal(http.limiter.counters().signUp.limited, 1);
     const taken = makeKey();
-    await post(REGISTER, await signUpBody(fixture, taken), from('203.0.113.1'));
-    t.equal((await post(REGISTER, await signUpBody(fixture, taken), from('198.51.100.2'))).status, 409);
+    await post(REGISTER, await signed(taken), from('203.0.113.1'));
+    t.equal((await post(REGISTER, await signed(taken), from('198.51.100.2'))).status, 409);
     t.equal((await signUp('198.51.100.2')).status, 200, 'what was not created is given back');
     settings.set('SignUpsPerNetworkPerDay', 0);
     t.equal((await signUp('198.51.100.1')).status, 200, '0: off');
@@ -113,18 +104,14 @@ t.test(
 );
 
 t.test('sign-ups: the /64 of one /48 share sixteen, and a key added with a session is none', async (t) => {
-  const fixture = start(t, { settings: { SignUpsPerNetworkPerDay: 1 } });
+  const { post, signed } = start(t, { settings: { SignUpsPerNetworkPerDay: 1 } });
+  const signUp = async (address: string) =>
+    (await post(REGISTER, await signed(makeKey()), from(address))).status;
   let created = 0;
-  for (let n = 0; n < 30; n += 1) {
-    const answer = await fixture.post(
-      REGISTER,
-      await signUpBody(fixture),
-      from(`2001:db8:0:${(n * 256).toString(16)}::1`),
-    );
-    if (answer.status === 200) created += 1;
-  }
+  for (let n = 0; n < 30; n += 1)
+    if ((await signUp(`2001:db8:0:${(n * 256).toString(16)}::1`)) === 200) created += 1;
   t.equal(created, 16);
-  t.equal((await fixture.post(REGISTER, await signUpBody(fixture), from('2001:db8:1::1'))).status, 200);
+  t.equal(await signUp('2001:db8:1::1'), 200);
 });
 
 // covers R53 S70
@@ -133,10 +120,8 @@ t.test('sign-ups: loopback is counted in Production alone', async (t) => {
   for (let n = 0; n < 3; n += 1) await here.signUp();
   const live = start(t, { settings: { SignUpsPerNetworkPerDay: 1 }, site: { production: true } });
   const first = await live.signUp();
-  t.match(await live.post(REGISTER, await signUpBody(live)), { status: 429, error: { code: 1002 } });
-  const { challengeId, code } = await live.challenge('register', first.sid);
-  const joins = { challengeId, code, publicKey: makeKey().publicKey };
-  t.equal((await live.post(REGISTER, joins, { Cookie: `sid=${first.sid}` })).status, 200);
+  t.match(await live.post(REGISTER, await live.signed(makeKey())), { status: 429, error: { code: 1002 } });
+  t.equal((await live.addKey(first.sid, makeKey(), 'claim')).status, 200);
 });
 
 // covers R53 S70

@@ -12,9 +12,10 @@ import {
   type Passkey,
   type RegistrationJson,
 } from '../../../kit/authenticator.ts';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { BROWSER_SESSIONS_MAX } from '../../../src/domain/sessions.ts';
-import { type Answer, cookie, makeKey, sidOf, startAccounts } from '../../support/account.ts';
+import { type Answer, cookie, makeKey, refused, sidOf, startAccounts } from '../../support/account.ts';
 import { startChat } from '../../support/codes.ts';
 import { runs } from '../../support/depth.ts';
 import { makeSite } from '../../support/http.ts';
@@ -38,12 +39,7 @@ interface Options {
 type Wrong = Partial<Making>;
 
 function start(t: Test, options: Parameters<typeof startAccounts>[0] = {}) {
-  const fixture = startAccounts(options);
-  t.teardown(async () => {
-    await fixture.close();
-    const bugs = [...fixture.http.bugs, ...fixture.actors.bugs];
-    if (bugs.length > 0) throw new Error(`bugs: ${bugs.map(String).join(', ')}`);
-  });
+  const fixture = closeAfter(t, startAccounts(options));
   const { get, post, http } = fixture;
   const origin = `http://localhost:${http.port}`;
   const optionsOf = async (kind: 'register' | 'login', sid?: string) =>
@@ -65,11 +61,9 @@ function start(t: Test, options: Parameters<typeof startAccounts>[0] = {}) {
     register: async (passkey: Passkey, wrong: Wrong = {}, sid?: string) =>
       post(REGISTER, await registration(passkey, wrong, sid), cookie(sid)),
     signIn: async (passkey: Passkey, wrong: Wrong = {}) => post(LOGIN, await assertion(passkey, wrong)),
-    keysOf: async (sid: string) => {
-      const { result } = await get('/auth/v1/keys/user_keys', cookie(sid));
-      return result as { id: string; publicKey: string }[];
-    },
-    alive: async (sid: string | undefined) => (await get('/auth/v1/sessions', cookie(sid))).status === 200,
+    /** The id of the passkey among the keys of the account. */
+    keyIdOf: async (passkey: Passkey, sid: string) =>
+      (await fixture.keys(sid)).find(({ publicKey }) => publicKey === passkey.id)?.id,
   };
 }
 
@@ -79,18 +73,9 @@ function sidFrom(answer: Answer): string {
   return sid;
 }
 
-function refused(t: Test, answer: Answer, status: number, code: number, note = 'refusal'): void {
-  const { error, headers } = answer;
-  t.match(
-    { status: answer.status, code: error?.code, hasCookie: headers['set-cookie'] !== undefined },
-    { status, code, hasCookie: false },
-    note,
-  );
-}
-
 for (const name of ['EdDSA', 'ES256', 'RS256'] satisfies KeyName[]) {
   t.test(`passkey: sign-up and login with ${name}`, async (t) => {
-    const { register, signIn, keysOf, alive, optionsOf } = start(t);
+    const { register, signIn, keys, alive, optionsOf } = start(t);
     const passkey = makePasskey(name);
     const { options } = await optionsOf('register');
     t.match(options, { rp: { id: 'localhost', name: 'Gatehouse' }, excludeCredentials: [] });
@@ -98,7 +83,7 @@ for (const name of ['EdDSA', 'ES256', 'RS256'] satisfies KeyName[]) {
     const key = { publicKey: passkey.id, keyType: 'FIDO2', current: true, proven: true, backedUp: true };
     t.match(signedUp.result, { newAccount: true, replaced: [], key: { ...key, mcpAccess: false } });
     const sid = sidFrom(signedUp);
-    t.match(await keysOf(sid), [key]);
+    t.match(await keys(sid), [key]);
     const { userId } = signedUp.result as { userId: string };
     const loggedIn = await signIn(passkey, { counter: 2 });
     t.match(loggedIn.result, { userId, keyType: 'FIDO2', newAccount: false, keyId: /^[0-9]+$/ });
@@ -134,21 +119,21 @@ t.test('passkey: an app of a phone logs in where its origin is configured, and n
 
 // covers R4
 t.test('passkey: mcpAccess is stored as supplied and opens no MCP session', async (t) => {
-  const { register, keysOf, post, mcpLogin } = start(t);
+  const { register, keys, mcpLogin, changeKey } = start(t);
   // An id as long as an Ed25519 key has the form of X-PublicKey.
   const passkey = makePasskey('EdDSA', 32);
   const sid = sidFrom(await register(passkey));
-  const [key] = await keysOf(sid);
+  const [key] = await keys(sid);
   for (const mcpAccess of [true, false, true]) {
-    const changed = await post('/auth/v1/keys/update_key', { keyId: key?.id, mcpAccess }, cookie(sid));
+    const changed = await changeKey('update_key', sid, { keyId: key?.id, mcpAccess });
     t.match(changed, { status: 200, result: { keyType: 'FIDO2', mcpAccess } });
-    t.match(await keysOf(sid), [{ keyType: 'FIDO2', mcpAccess }]);
+    t.match(await keys(sid), [{ keyType: 'FIDO2', mcpAccess }]);
   }
   refused(t, await mcpLogin({ 'X-PublicKey': passkey.id }), 401, 1101, 'by the credential id');
 });
 
 t.test('passkey: a second one, listed for exclusion under the same user.id', async (t) => {
-  const { register, signIn, keysOf, optionsOf, signUp } = start(t);
+  const { register, signIn, keys, optionsOf, signUp } = start(t);
   const { sid } = await signUp();
   const [one, two] = [makePasskey(), makePasskey('EdDSA')];
   const before = await optionsOf('register', sid);
@@ -162,7 +147,7 @@ t.test('passkey: a second one, listed for exclusion under the same user.id', asy
     { id: two.id, type: 'public-key', transports: ['internal'] },
   ]);
   t.equal(options.user.id, before.options.user.id);
-  t.equal((await keysOf(sid)).length, 3);
+  t.equal((await keys(sid)).length, 3);
   for (const passkey of [one, two])
     t.equal((await signIn(passkey, { userHandle: options.user.id })).status, 200);
 });
@@ -236,14 +221,10 @@ t.test('registration: keys that may not be enrolled are 400', async (t) => {
       [-1, 6],
       [-2, x],
     ]);
-  for (const hex of lowOrderEncodings)
-    refused(
-      t,
-      await register(makePasskey(), { cose: okp(new Uint8Array(Buffer.from(hex, 'hex'))) }),
-      400,
-      1001,
-      hex,
-    );
+  for (const hex of lowOrderEncodings) {
+    const cose = okp(new Uint8Array(Buffer.from(hex, 'hex')));
+    refused(t, await register(makePasskey(), { cose }), 400, 1001, hex);
+  }
   const point = makePasskey('ES256').cose;
   const rsa = makePasskey('RS256').cose;
   const keys: Record<string, Map<number, number | Uint8Array>> = {
@@ -310,15 +291,15 @@ t.test('registration: the handle must be echoed, and the challenge be one of reg
 });
 
 t.test('registration: a credential id has one owner', async (t) => {
-  const { register, signUp, post, optionsOf, keysOf, signIn } = start(t);
+  const { register, signUp, optionsOf, signIn, changeKey, keyIdOf } = start(t);
   const passkey = makePasskey();
   const { sid } = await signUp();
   t.equal((await register(passkey, {}, sid)).status, 200);
   refused(t, await register(passkey, {}, sid), 409, 1107, 'twice by one user');
   refused(t, await register(passkey), 409, 1107, 'a second account');
   refused(t, await register(passkey, {}, (await signUp()).sid), 409, 1107, 'another account');
-  const [{ id: keyId } = { id: '' }] = (await keysOf(sid)).filter((key) => key.publicKey === passkey.id);
-  t.equal((await post('/auth/v1/keys/remove_key', { keyId }, cookie(sid))).status, 200);
+  const keyId = await keyIdOf(passkey, sid);
+  t.equal((await changeKey('remove_key', sid, { keyId })).status, 200);
   refused(t, await signIn(passkey), 401, 1101, 'removed');
   t.equal((await register(passkey)).status, 200, 'free again');
   const { options } = await optionsOf('register', sid);
@@ -373,13 +354,13 @@ t.test('login: whatever the ceremony was not made for is 1105', async (t) => {
 
 // covers R55
 t.test('login: a refusal says and records nothing of the ceremony', async (t) => {
-  const { register, assertion, post, get, actors } = start(t);
+  const { register, assertion, post, actors, loginLog } = start(t);
   const passkey = makePasskey();
   const sid = sidFrom(await register(passkey));
   const body = await assertion(passkey, { origin: 'https://evil.example' });
   const { error } = await post(LOGIN, body);
   t.equal(error?.message, 'Invalid signature');
-  const { result } = await get('/auth/v1/login_log', cookie(sid));
+  const result = await loginLog(sid);
   t.match(result, [
     { event: 'login', ok: false, error: 'Invalid signature' },
     { event: 'sign_up', ok: true },
@@ -396,13 +377,12 @@ t.test('login: unknown credentials are 1101 and spend the budget of the address'
 
 // covers R10
 t.test('name spaces: a credential id is no software key, and the other way round', async (t) => {
-  const { register, mcpLogin, post, get, signUp, login } = start(t);
+  const { register, mcpLogin, signUp, login, changeKey, keyIdOf } = start(t);
   const key = makeKey();
   const passkey: Passkey = { ...makePasskey('EdDSA'), id: key.publicKey };
   const sid = sidFrom(await register(passkey));
-  const { result } = await get('/auth/v1/keys/user_keys', cookie(sid));
-  const [{ id: keyId } = { id: '' }] = result as { id: string }[];
-  const allowed = await post('/auth/v1/keys/update_key', { keyId, mcpAccess: true }, cookie(sid));
+  const keyId = await keyIdOf(passkey, sid);
+  const allowed = await changeKey('update_key', sid, { keyId, mcpAccess: true });
   t.match(allowed.result, { mcpAccess: true });
   refused(t, await mcpLogin({ 'X-PublicKey': passkey.id }), 401, 1101, 'X-PublicKey of a credential id');
   refused(t, await login(key), 401, 1101, 'a signature by its bytes as a key');
@@ -421,7 +401,7 @@ t.test('login: without user verification where there was none at enrollment', as
 
 // covers R11
 t.test('counters: 5, 5, 3 all log in; those that went back are in the login log', async (t) => {
-  const { register, signIn, get, actors } = start(t);
+  const { register, signIn, actors, loginLog } = start(t);
   const passkey = makePasskey();
   const signedUp = await register(passkey, { counter: 4 });
   const sid = sidFrom(signedUp);
@@ -429,8 +409,7 @@ t.test('counters: 5, 5, 3 all log in; those that went back are in the login log'
     t.equal((await signIn(passkey, { counter })).status, 200, `counter ${counter}`);
     await actors.restart();
   }
-  const { result } = await get('/auth/v1/login_log', cookie(sid));
-  const events = (result as { event: string; ok: boolean }[]).map(({ event }) => event);
+  const events = ((await loginLog(sid)) as { event: string; ok: boolean }[]).map(({ event }) => event);
   t.same(events, ['counter_regressed', 'login', 'counter_regressed', 'login', 'login', 'sign_up']);
   const { userId } = signedUp.result as { userId: string };
   const { keys } = await actors.system.query(user, userId, { type: 'account' });
@@ -438,11 +417,11 @@ t.test('counters: 5, 5, 3 all log in; those that went back are in the login log'
 });
 
 t.test('counters: an authenticator without one says 0 and is never noted', async (t) => {
-  const { register, signIn, get } = start(t);
+  const { register, signIn, get, loginLog } = start(t);
   const passkey = makePasskey();
   const sid = sidFrom(await register(passkey, { counter: 0 }));
   for (let times = 0; times < 2; times += 1) await signIn(passkey, { counter: 0, backedUp: true });
-  const { result } = await get('/auth/v1/login_log', cookie(sid));
+  const result = await loginLog(sid);
   t.match(result, [{ event: 'login' }, { event: 'login' }, { event: 'sign_up' }]);
   t.match((await get('/auth/v1/keys/user_keys', cookie(sid))).result, [{ backedUp: true }]);
 });
@@ -476,44 +455,26 @@ t.test('race: one credential, two accounts: one owner, and no trace of the other
 });
 
 t.test('race: a key that is removed, or an owner who is blocked, while the login is verified', async (t) => {
-  const { register, assertion, post, gate, signUp, keysOf, actors, signIn } = start(t);
+  const { register, assertion, post, signUp, signIn, changeKey, setBlocked, hold, keyIdOf } = start(t);
   const account = await signUp();
   const passkey = makePasskey();
   await register(passkey, {}, account.sid);
-  const keyId = (await keysOf(account.sid)).find((key) => key.publicKey === passkey.id)?.id;
+  const keyId = await keyIdOf(passkey, account.sid);
   const during = async (act: () => Promise<unknown>) => {
     const body = await assertion(passkey);
-    let open: () => void = () => undefined;
-    const opened = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    const reached = new Promise<void>((resolve) => {
-      gate.wait = () => {
-        delete gate.wait;
-        resolve();
-        return opened;
-      };
-    });
+    const { reached, open } = hold();
     const login = post(LOGIN, body);
     await reached;
     await act();
     open();
     return login;
   };
-  const origin = { ip: '', userAgent: '' };
-  const block = (blocked: boolean) =>
-    actors.system.ask(user, account.userId, { type: 'setBlocked', blocked, origin });
-  refused(t, await during(() => block(true)), 401, 1103, 'blocked');
-  await block(false);
+  refused(t, await during(() => setBlocked(account.userId)), 401, 1103, 'blocked');
+  await setBlocked(account.userId, false);
   // Blocking has ended every session of the account.
   const sid = sidFrom(await signIn(passkey));
-  refused(
-    t,
-    await during(() => post('/auth/v1/keys/remove_key', { keyId }, cookie(sid))),
-    401,
-    1101,
-    'removed',
-  );
+  const removed = await during(() => changeKey('remove_key', sid, { keyId }));
+  refused(t, removed, 401, 1101, 'removed');
 });
 
 t.test(
@@ -540,13 +501,13 @@ t.test(
 );
 
 t.test('removal: ends the sessions of the passkey, and only those', async (t) => {
-  const { register, signIn, signUp, keysOf, post, alive } = start(t);
+  const { register, signIn, signUp, alive, changeKey, keyIdOf } = start(t);
   const { sid } = await signUp();
   const passkey = makePasskey();
   await register(passkey, {}, sid);
   const byPasskey = sidFrom(await signIn(passkey));
-  const keyId = (await keysOf(sid)).find((key) => key.publicKey === passkey.id)?.id;
-  const removed = await post('/auth/v1/keys/remove_key', { keyId }, cookie(sid));
+  const keyId = await keyIdOf(passkey, sid);
+  const removed = await changeKey('remove_key', sid, { keyId });
   t.match(removed.result, { keyId, sessionsClosed: 1 });
   t.same([await alive(byPasskey), await alive(sid)], [false, true]);
   refused(t, await signIn(passkey), 401, 1101);
@@ -555,7 +516,7 @@ t.test('removal: ends the sessions of the passkey, and only those', async (t) =>
 t.test(
   'repeat: the same Idempotency-Key adds one passkey and gets one answer, over a restart too',
   async (t) => {
-    const { registration, post, signUp, keysOf, actors } = start(t);
+    const { registration, post, signUp, keys, actors } = start(t);
     const { sid } = await signUp();
     const body = await registration(makePasskey(), {}, sid);
     const headers = { ...cookie(sid), 'Idempotency-Key': 'again' };
@@ -566,7 +527,7 @@ t.test(
     t.same((await post(REGISTER, body, headers)).result, first.result);
     const other = { ...cookie(sid), 'Idempotency-Key': 'another' };
     refused(t, await post(REGISTER, body, other), 401, 1104, 'the challenge is used up');
-    t.equal((await keysOf(sid)).length, 2);
+    t.equal((await keys(sid)).length, 2);
   },
 );
 
@@ -604,7 +565,7 @@ t.test(
   'passkeys: any history of enrollments, logins, removals and restarts ends as in the reference',
   async (t) => {
     const fixture = start(t, { settings: { ActiveKeysLimit: 100 } });
-    const { register, signIn, keysOf, post, signUp, actors } = fixture;
+    const { register, signIn, signUp, actors, changeKey, keyIdOf } = fixture;
     const step = fc.tuple(
       fc.constantFrom('enroll', 'login', 'remove', 'restart' as const),
       fc.nat(1),
@@ -636,10 +597,10 @@ t.test(
             reference.counter = Math.max(reference.counter, counter);
           }
         } else {
-          const key = (await keysOf(person.sid)).find((each) => each.publicKey === passkey.id);
-          t.equal(key !== undefined, reference.owner === who);
-          if (key === undefined) continue;
-          const gone = await post('/auth/v1/keys/remove_key', { keyId: key.id }, cookie(person.sid));
+          const keyId = await keyIdOf(passkey, person.sid);
+          t.equal(keyId !== undefined, reference.owner === who);
+          if (keyId === undefined) continue;
+          const gone = await changeKey('remove_key', person.sid, { keyId });
           t.equal(gone.status, 200);
           Object.assign(reference, { owner: undefined, counter: 0 });
         }
@@ -658,7 +619,7 @@ t.test(
 t.test(
   'passkeys: whatever happens at the same time, a credential has one owner and the index agrees',
   async (t) => {
-    const { registration, assertion, post, keysOf, signUp, actors } = start(t, {
+    const { registration, assertion, post, signUp, actors, keyIdOf } = start(t, {
       settings: { ActiveKeysLimit: 100 },
     });
     const step = fc.tuple(
@@ -681,8 +642,8 @@ t.test(
           else if (what === 'signUp') requests.push([REGISTER, await registration(passkey), undefined]);
           else if (what === 'login') requests.push([LOGIN, await assertion(passkey), undefined]);
           else {
-            const key = (await keysOf(sid)).find((each) => each.publicKey === passkey.id);
-            requests.push(['/auth/v1/keys/remove_key', { keyId: key?.id ?? '1' }, sid]);
+            const keyId = (await keyIdOf(passkey, sid)) ?? '1';
+            requests.push(['/auth/v1/keys/remove_key', { keyId }, sid]);
           }
         }
         const answers = await Promise.all(requests.map(([path, body, sid]) => post(path, body, cookie(sid))));

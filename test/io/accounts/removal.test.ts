@@ -4,7 +4,7 @@ import { user } from '../../../src/actors/accounts/user.ts';
 import type { AccountEventPort } from '../../../src/actors/runtime/ports.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import type { ModuleClient } from '../../../src/io/modules/client.ts';
-import { type Account, type Answer, cookie, sidOf } from '../../support/account.ts';
+import { type Account, cookie, refused, sidOf } from '../../support/account.ts';
 import { askerOf } from '../../support/actors/actors.ts';
 import { SHOP, startAdmin } from '../../support/admin.ts';
 import { startChat } from '../../support/codes.ts';
@@ -54,50 +54,41 @@ async function start(t: Test, options: Parameters<typeof startAdmin>[0] = {}) {
   return { ...fixture, chat, listener, addContact, remove };
 }
 
-function refusal({ status, error }: Answer): string {
-  return `${status}/${error?.code} ${error?.message}`;
-}
-
 // covers R124
-t.test('removal: no row keeps a contact, the nickname, a key or an application', async (t) => {
-  const fixture = await start(t);
-  const { actors, owner, post, addContact, remove, register, get } = fixture;
-  await post('/auth/v1/account', { nickname: NICKNAME }, cookie(owner.sid));
-  await addContact(owner, { phone: PHONE });
-  await addContact(owner, { email: EMAIL });
-  const key = { 'Idempotency-Key': 'once' };
-  const appId = await register();
-  const other = { name: 'Other shop', url: 'https://other.example' };
-  await post('/auth/v1/app/upsert_usr_app', other, { ...cookie(owner.sid), ...key });
-  await actors.settle();
-  const names = [PHONE, EMAIL, NICKNAME, owner.key.publicKey, SHOP.url, other.url, other.name];
-  for (const name of names) t.ok(actors.journal.searchText().includes(name), `before: ${name}`);
-  const removed = await remove(owner);
-  t.match(removed.result, { userId: owner.userId, sessionsClosed: 1 });
-  t.equal(sidOf(removed), '', 'the cookie is taken back');
-  await actors.settle();
-  const text = actors.journal.searchText();
-  for (const name of names) t.notOk(text.includes(name), `after: ${name}`);
-  t.equal(actors.system.count('contact'), 0);
-  t.equal(actors.system.lookup('appId', appId), undefined);
-  t.equal(actors.system.lookup('publicKey', owner.key.publicKey), undefined);
-  t.match(refusal(await get('/auth/v1/account', cookie(owner.sid))), /^401\/1101/);
-  t.match(refusal(await fixture.login(owner.key)), /^401\/1101/);
-  await actors.restart();
-  t.match(await actors.system.query(user, owner.userId, { type: 'account' }), {
-    exists: false,
-    nickname: null,
-    contacts: [],
-    keys: [],
-  });
-});
-
-t.test('removal: the audit log keeps id, time and address', async (t) => {
-  const { owner, remove, ask } = await start(t);
-  await remove(owner);
-  const audit = (await ask(`audit?event=account_removed`)).result as Record<string, unknown>[];
-  t.match(audit, [{ event: 'account_removed', userId: owner.userId, fields: { ip: '127.0.0.1' } }]);
-});
+t.test(
+  'removal: no row keeps a contact, the nickname, a key or an application; the audit log keeps id and address',
+  async (t) => {
+    const fixture = await start(t);
+    const { actors, owner, post, addContact, remove, register, get } = fixture;
+    await post('/auth/v1/account', { nickname: NICKNAME }, cookie(owner.sid));
+    await addContact(owner, { phone: PHONE });
+    await addContact(owner, { email: EMAIL });
+    const key = { 'Idempotency-Key': 'once' };
+    const appId = await register();
+    const other = { name: 'Other shop', url: 'https://other.example' };
+    await post('/auth/v1/app/upsert_usr_app', other, { ...cookie(owner.sid), ...key });
+    await actors.settle();
+    const names = [PHONE, EMAIL, NICKNAME, owner.key.publicKey, SHOP.url, other.url, other.name];
+    for (const name of names) t.ok(actors.journal.searchText().includes(name), `before: ${name}`);
+    const removed = await remove(owner);
+    t.match(removed.result, { userId: owner.userId, sessionsClosed: 1 });
+    t.equal(sidOf(removed), '', 'the cookie is taken back');
+    await actors.settle();
+    const text = actors.journal.searchText();
+    for (const name of names) t.notOk(text.includes(name), `after: ${name}`);
+    t.equal(actors.system.count('contact'), 0);
+    t.equal(actors.system.lookup('appId', appId), undefined);
+    t.equal(actors.system.lookup('publicKey', owner.key.publicKey), undefined);
+    refused(t, await get('/auth/v1/account', cookie(owner.sid)), 401, 1101);
+    refused(t, await fixture.login(owner.key), 401, 1101);
+    await actors.restart();
+    const account = await actors.system.query(user, owner.userId, { type: 'account' });
+    t.match(account, { exists: false, nickname: null, contacts: [], keys: [] });
+    t.match((await fixture.ask('audit?event=account_removed')).result, [
+      { event: 'account_removed', userId: owner.userId, fields: { ip: '127.0.0.1' } },
+    ]);
+  },
+);
 
 t.test('removal: key and contact are free again, and open other accounts', async (t) => {
   const { actors, owner, remove, addContact, signUp, post, chat } = await start(t);
@@ -134,19 +125,19 @@ t.test('removal: what is under way for the account opens nothing any more', asyn
 t.test('removal: needs a login of the last 15 minutes', async (t) => {
   const { actors, owner, remove, get } = await start(t);
   actors.clock.nowMs += FRESH_MS + 1;
-  t.equal(refusal(await remove(owner)), '403/1110 Fresh login required');
-  t.equal(refusal(await get('/auth/v1/account/export', cookie(owner.sid))), '403/1110 Fresh login required');
+  refused(t, await remove(owner), 403, 'Fresh login required');
+  refused(t, await get('/auth/v1/account/export', cookie(owner.sid)), 403, 'Fresh login required');
   t.match((await get('/auth/v1/account', cookie(owner.sid))).status, 200);
 });
 
 t.test('removal: the last admin is refused, one of two goes with the role', async (t) => {
   const { admin, owner, remove, change, staff, get } = await start(t, { noKeys: true });
   await staff.setFirst(admin.userId, '127.0.0.1');
-  t.equal(refusal(await remove(admin)), '409/1119 Last admin');
+  refused(t, await remove(admin), 409, 'Last admin');
   t.equal((await get('/auth/v1/account', cookie(admin.sid))).status, 200, 'nothing has changed');
   t.equal((await change('staff', { userId: owner.userId, role: 'admin' })).status, 200);
   t.equal((await change('users/block', { userId: owner.userId, blocked: true })).status, 200);
-  t.equal(refusal(await remove(admin)), '409/1119 Last admin', 'the other one is blocked');
+  refused(t, await remove(admin), 409, 'Last admin', 'the other one is blocked');
   await change('users/block', { userId: owner.userId, blocked: false });
   t.equal((await remove(admin)).status, 200);
   t.same(staff.list(), [{ userId: owner.userId, role: 'admin' }]);
@@ -214,19 +205,15 @@ function chatWith(files: object[] | undefined) {
     const result = url.pathname.endsWith('chats/list') ? { chats } : { files };
     if (files === undefined) return { ok: false, error: 'ModuleTimedOut', reason: 'test', elapsedMs: 1 };
     const body = Buffer.from(JSON.stringify({ result }));
-    return {
-      ok: true,
-      answer: { status: 200, contentType: 'application/json', headers: {}, body },
-      elapsedMs: 1,
-    };
+    const answer = { status: 200, contentType: 'application/json', headers: {}, body };
+    return { ok: true, answer, elapsedMs: 1 };
   };
   return { paths, deps: { modules: { call }, moduleAddresses: new Map([['chat', 'http://chat.test']]) } };
 }
 
-async function exported(port: number, sid: string) {
-  const answer = await fetch(`http://127.0.0.1:${port}/auth/v1/account/export`, { headers: cookie(sid) });
-  const document = (await answer.json()) as Record<string, unknown>;
-  return { answer, document };
+async function exported(url: string, sid: string) {
+  const answer = await fetch(`${url}/auth/v1/account/export`, { headers: cookie(sid) });
+  return { answer, document: (await answer.json()) as Record<string, unknown> };
 }
 
 // covers R124
@@ -253,7 +240,7 @@ t.test('export: every record of the account is in one file, and no secret', asyn
   } as const;
   const connect = { type: 'connectUpstream', credential, sessionId: session?.id ?? '' } as const;
   await askerOf(actors, user, owner.userId)({ ...connect, origin: { ip: '192.0.2.1', userAgent: 'test' } });
-  const { answer, document } = await exported(http.port, owner.sid);
+  const { answer, document } = await exported(http.url, owner.sid);
   t.equal(answer.headers.get('content-disposition'), `attachment; filename="account-${owner.userId}.json"`);
   t.equal(answer.headers.get('cache-control'), 'no-store');
   t.match(document, {
@@ -285,7 +272,7 @@ t.test('export: says which files may be missing', async (t) => {
     [undefined, 'the chat module did not list its chats'],
   ] as const) {
     const { owner, http } = await start(t, { account: chatWith(files && [...files]).deps });
-    const { document } = await exported(http.port, owner.sid);
+    const { document } = await exported(http.url, owner.sid);
     t.match(document, { files: [], filesMissing: missing });
   }
 });

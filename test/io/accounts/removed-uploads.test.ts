@@ -1,5 +1,6 @@
 /** Open uploads of a removed account, v1 and v2: their messages are cancelled, their bytes, room and slots are free again. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { UPLOAD_SLOTS_ID, uploadSlots } from '../../../src/actors/files/v1/upload-slots.ts';
 import { draft } from '../../../src/actors/files/v2/draft.ts';
 import { slotIdOf } from '../../../src/actors/files/v2/draft-state.ts';
@@ -20,13 +21,8 @@ const rowOf = (asked: Promise<unknown>) =>
 
 async function start(t: Test) {
   const [chat, disk] = [new FakeChat(), new FakeDisk()];
-  const fixture = startAccounts({ files: { chatFiles: chat, files: disk } });
+  const fixture = closeAfter(t, startAccounts({ files: { chatFiles: chat, files: disk } }));
   const { actors, post } = fixture;
-  t.teardown(async () => {
-    await fixture.close();
-    const bugs = [...fixture.http.bugs, ...actors.bugs];
-    if (bugs.length > 0) throw new AggregateError(bugs, 'not rows of the error table');
-  });
   const openUpload = (userId: string, uploadId: number) =>
     actors.system.ask(uploadSlots, UPLOAD_SLOTS_ID, {
       type: 'grantUpload',
@@ -74,11 +70,8 @@ t.test('removal: an open v1 upload and all open drafts end, and those of others 
   const fixture = await start(t);
   const { actors, disk, openUpload, openDraft, signUp, statesOf } = fixture;
   const [ada, bob] = [await signUp(), await signUp()];
-  for (const [{ userId }, uploadId] of [
-    [ada, 1],
-    [bob, 2],
-  ] as const)
-    await openUpload(userId, uploadId);
+  await openUpload(ada.userId, 1);
+  await openUpload(bob.userId, 2);
   await openDraft(ada.userId, 0);
   const receiving = await openDraft(ada.userId, 1);
   const stream = await fixture.beginStream(ada.userId, 1, receiving);
