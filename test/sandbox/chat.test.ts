@@ -6,39 +6,41 @@ import type { SandboxStore } from '../../src/sandbox/store.ts';
 import { runs } from '../support/depth.ts';
 import {
   asHolder,
+  as as callsAs,
   type Fields,
   get,
   logPath,
   openStore,
   post,
   refusalOf,
+  reopen,
   resultOf,
 } from '../support/sandbox.ts';
 
 const DEVICE = '6f1c2b8e-0d53-4a07-9a51-3f6a0c9d2e10';
 const OTHER_DEVICE = '7f1c2b8e-0d53-4a07-9a51-3f6a0c9d2e10';
 
-/** Calls of one user, or of the gateway itself. */
-function as(store: SandboxStore, crm: string | undefined) {
-  return {
-    read: (path: string, query: Record<string, string> = {}) => get(store, `/chat/v1/${path}`, crm, query),
-    act: (path: string, body: Fields) => post(store, `/chat/v1/${path}`, crm, body),
-  };
-}
+const as = (store: SandboxStore, crm: string | undefined) => callsAs(store, 'chat', crm);
 
 function guest(store: SandboxStore, code: unknown, device: string | undefined = DEVICE) {
   const call =
     (method: 'GET' | 'POST') =>
     (verb: string, fields: Fields = {}) =>
       asHolder(store, 'chat', [method, `/chat/v1/anon/${verb}`], { code, ...fields }, device);
-  return { read: call('GET'), act: call('POST') };
+  const [read, act] = [call('GET'), call('POST')];
+  return {
+    read: async (verb: string) => resultOf(await read(verb)),
+    act: async (verb: string, fields?: Fields) => resultOf(await act(verb, fields)),
+    notRead: async (verb: string) => refusalOf(await read(verb)),
+    notAct: async (verb: string, fields?: Fields) => refusalOf(await act(verb, fields)),
+  };
 }
 
 /** Users 7, 8 and 9, who have all called; 7 owns a group with 8 in it. */
 async function withGroup(store: SandboxStore) {
   const [ada, bob, eve] = [as(store, '7'), as(store, '8'), as(store, '9')];
-  for (const one of [ada, bob, eve]) resultOf(await one.read('chats/list'));
-  const group = resultOf(await ada.act('chats/create', { name: 'Climbing', memberIds: ['8'] }));
+  for (const one of [ada, bob, eve]) await one.read('chats/list');
+  const group = await ada.act('chats/create', { name: 'Climbing', memberIds: ['8'] });
   return { ada, bob, eve, chatId: String(group['id']), group };
 }
 
@@ -46,124 +48,103 @@ const textsOf = (page: Fields): unknown[] => (page['messages'] as Fields[]).map(
 
 t.test('groups: owner, members, unread messages, archive, leaving and the heir', async (t) => {
   const path = await logPath(t);
-  const store = await openStore(path);
+  const store = await openStore(t, path);
   const { ada, bob, eve, chatId, group } = await withGroup(store);
   t.match(group, { kind: 'group', ownerId: '7', members: 2, unread: 0, lastMessage: null });
-  const sent = resultOf(await ada.act('messages/send', { chatId, text: 'hello' }));
-  resultOf(await ada.act('messages/send', { chatId, text: 'again', replyToId: sent['id'] }));
-  t.match(resultOf(await bob.read('messages/unread')), { chats: [{ chatId, unread: 2 }], total: 2 });
-  t.match(resultOf(await ada.read('messages/unread')), { chats: [], total: 0 }, 'own ones are read');
-  t.match(resultOf(await bob.act('messages/mark_read', { chatId, messageId: sent['id'] })), { unread: 1 });
-  t.match(resultOf(await bob.act('messages/mark_read', { chatId })), { unread: 0 });
+  const sent = await ada.act('messages/send', { chatId, text: 'hello' });
+  await ada.act('messages/send', { chatId, text: 'again', replyToId: sent['id'] });
+  t.match(await bob.read('messages/unread'), { chats: [{ chatId, unread: 2 }], total: 2 });
+  t.match(await ada.read('messages/unread'), { chats: [], total: 0 }, 'own ones are read');
+  t.match(await bob.act('messages/mark_read', { chatId, messageId: sent['id'] }), { unread: 1 });
+  t.match(await bob.act('messages/mark_read', { chatId }), { unread: 0 });
   t.match(
-    resultOf(await bob.act('messages/mark_read', { chatId, messageId: sent['id'] })),
+    await bob.act('messages/mark_read', { chatId, messageId: sent['id'] }),
     { unread: 0 },
     'never back',
   );
-  t.match(resultOf(await ada.act('members/add', { chatId, userId: '9' })), {
+  t.match(await ada.act('members/add', { chatId, userId: '9' }), {
     members: [{ id: '7', role: 'owner' }, { id: '8' }, { id: '9', role: 'member', anonymous: false }],
   });
-  t.match(textsOf(resultOf(await eve.read('messages/list', { chatId }))), ['again', 'hello']);
-  t.match(resultOf(await bob.act('chats/archive', { chatId })), { archived: true });
+  t.match(textsOf(await eve.read('messages/list', { chatId })), ['again', 'hello']);
+  t.match(await bob.act('chats/archive', { chatId }), { archived: true });
   const listed = async (archived: string) =>
-    (resultOf(await bob.read('chats/list', { archived }))['chats'] as Fields[]).map(({ kind }) => kind);
+    ((await bob.read('chats/list', { archived }))['chats'] as Fields[]).map(({ kind }) => kind);
   t.strictSame([await listed('false'), await listed('true')], [['lobby', 'personal'], ['group']]);
-  t.match(resultOf(await bob.act('chats/archive', { chatId, archived: false })), { archived: false });
-  t.strictSame(resultOf(await ada.act('chats/leave', { chatId })), { chatId });
-  t.match(resultOf(await bob.read('chats/info', { chatId })), { ownerId: '8', members: 2 });
-  t.strictSame(refusalOf(await ada.read('chats/info', { chatId })), [403, 2202]);
-  await store.close();
-  const again = await openStore(path);
-  t.match(resultOf(await as(again, '8').read('chats/info', { chatId })), { ownerId: '8', unread: 0 });
-  for (const crm of ['8', '9']) resultOf(await as(again, crm).act('chats/leave', { chatId }));
-  t.strictSame(
-    refusalOf(await as(again, '8').read('chats/info', { chatId })),
-    [404, 2201],
-    'the last one ends it',
-  );
+  t.match(await bob.act('chats/archive', { chatId, archived: false }), { archived: false });
+  t.strictSame(await ada.act('chats/leave', { chatId }), { chatId });
+  t.match(await bob.read('chats/info', { chatId }), { ownerId: '8', members: 2 });
+  t.strictSame(await ada.notRead('chats/info', { chatId }), [403, 2202]);
+  const again = await reopen(t, store, path);
+  t.match(await as(again, '8').read('chats/info', { chatId }), { ownerId: '8', unread: 0 });
+  for (const crm of ['8', '9']) await as(again, crm).act('chats/leave', { chatId });
+  t.strictSame(await as(again, '8').notRead('chats/info', { chatId }), [404, 2201], 'the last one ends it');
   const { body: events } = await again.events('chat', new Map());
   const heard = (JSON.parse(events).result.events as Fields[]).map(({ crmId }) => crmId);
   t.strictSame(heard, ['7', '8', '7', '8'], 'each user of the group is notified of each message');
-  await again.close();
 });
 
 t.test('private chats: one for two people, friends on both sides, gone for both when deleted', async (t) => {
-  const store = await openStore(await logPath(t));
+  const store = await openStore(t);
   const { ada, bob, eve } = await withGroup(store);
-  const made = resultOf(await ada.act('chats/create_private', { userId: '8' }));
+  const made = await ada.act('chats/create_private', { userId: '8' });
   const chatId = String(made['id']);
-  t.equal(resultOf(await bob.act('chats/create_private', { userId: 7 }))['id'], chatId);
-  t.strictSame(resultOf(await bob.read('friends/list')), { friends: [{ userId: '7', chatId }] });
-  t.strictSame(refusalOf(await eve.read('messages/list', { chatId })), [403, 2202]);
-  t.strictSame(refusalOf(await ada.act('members/add', { chatId, userId: '9' })), [409, 2209]);
-  t.strictSame(refusalOf(await ada.act('invites/renew', { chatId })), [409, 2209]);
-  const sent = resultOf(await ada.act('messages/send', { chatId, text: 'x' }));
-  t.strictSame(resultOf(await bob.act('chats/hard_delete', { chatId })), { chatId });
-  t.strictSame(refusalOf(await ada.act('messages/edit', { messageId: sent['id'], text: 'y' })), [404, 2204]);
-  t.strictSame(resultOf(await ada.read('friends/list')), { friends: [] });
-  await store.close();
+  t.equal((await bob.act('chats/create_private', { userId: 7 }))['id'], chatId);
+  t.strictSame(await bob.read('friends/list'), { friends: [{ userId: '7', chatId }] });
+  t.strictSame(await eve.notRead('messages/list', { chatId }), [403, 2202]);
+  t.strictSame(await ada.notAct('members/add', { chatId, userId: '9' }), [409, 2209]);
+  t.strictSame(await ada.notAct('invites/renew', { chatId }), [409, 2209]);
+  const sent = await ada.act('messages/send', { chatId, text: 'x' });
+  t.strictSame(await bob.act('chats/hard_delete', { chatId }), { chatId });
+  t.strictSame(await ada.notAct('messages/edit', { messageId: sent['id'], text: 'y' }), [404, 2204]);
+  t.strictSame(await ada.read('friends/list'), { friends: [] });
 });
 
 t.test('messages: edited by their sender, deleted by sender or owner, pinned by members', async (t) => {
   const path = await logPath(t);
-  const store = await openStore(path);
+  const store = await openStore(t, path);
   const { ada, bob, eve, chatId } = await withGroup(store);
   const ids: unknown[] = [];
   for (const text of ['one', 'two', 'three'])
-    ids.push(resultOf(await bob.act('messages/send', { chatId, text }))['id']);
+    ids.push((await bob.act('messages/send', { chatId, text }))['id']);
   const [one, two, three] = ids;
-  t.match(resultOf(await bob.act('messages/edit', { messageId: one, text: 'first' })), {
+  t.match(await bob.act('messages/edit', { messageId: one, text: 'first' }), {
     text: 'first',
     editedUtc: /Z$/,
   });
-  t.strictSame(refusalOf(await ada.act('messages/edit', { messageId: one, text: 'x' })), [403, 2205]);
+  t.strictSame(await ada.notAct('messages/edit', { messageId: one, text: 'x' }), [403, 2205]);
   t.strictSame(
-    refusalOf(await eve.act('messages/edit', { messageId: one, text: 'x' })),
+    await eve.notAct('messages/edit', { messageId: one, text: 'x' }),
     [404, 2204],
     'not to be probed',
   );
-  t.match(resultOf(await ada.act('messages/pin', { messageId: one })), { pinned: true });
-  t.match(resultOf(await bob.read('messages/pinned', { chatId })), {
+  t.match(await ada.act('messages/pin', { messageId: one }), { pinned: true });
+  t.match(await bob.read('messages/pinned', { chatId }), {
     messages: [{ id: one, text: 'first' }],
   });
-  t.match(resultOf(await ada.act('messages/soft_delete', { messageId: two })), { text: '', deleted: true });
+  t.match(await ada.act('messages/soft_delete', { messageId: two }), { text: '', deleted: true });
   for (const [path, body] of [
     ['edit', { text: 'x' }],
     ['pin', {}],
   ] as const)
-    t.strictSame(
-      refusalOf(await bob.act(`messages/${path}`, { messageId: two, ...body })),
-      [409, 2206],
-      path,
-    );
-  t.match(
-    resultOf(await ada.act('messages/soft_delete', { messageId: two })),
-    { deleted: true },
-    'twice is once',
-  );
-  t.strictSame(resultOf(await bob.act('messages/hard_delete', { messageId: three })), { id: three, chatId });
-  t.strictSame(refusalOf(await bob.act('messages/hard_delete', { messageId: three })), [404, 2204]);
-  const own = resultOf(await ada.act('messages/send', { chatId, text: 'mine' }));
+    t.strictSame(await bob.notAct(`messages/${path}`, { messageId: two, ...body }), [409, 2206], path);
+  t.match(await ada.act('messages/soft_delete', { messageId: two }), { deleted: true }, 'twice is once');
+  t.strictSame(await bob.act('messages/hard_delete', { messageId: three }), { id: three, chatId });
+  t.strictSame(await bob.notAct('messages/hard_delete', { messageId: three }), [404, 2204]);
+  const own = await ada.act('messages/send', { chatId, text: 'mine' });
   for (const verb of ['soft_delete', 'hard_delete'])
-    t.strictSame(refusalOf(await bob.act(`messages/${verb}`, { messageId: own['id'] })), [403, 2205], verb);
-  await store.close();
-  const again = await openStore(path);
-  t.strictSame(textsOf(resultOf(await as(again, '8').read('messages/list', { chatId }))), [
-    'mine',
-    '',
-    'first',
-  ]);
-  t.match(resultOf(await as(again, '8').act('messages/pin', { messageId: one, pinned: false })), {
+    t.strictSame(await bob.notAct(`messages/${verb}`, { messageId: own['id'] }), [403, 2205], verb);
+  const again = await reopen(t, store, path);
+  t.strictSame(textsOf(await as(again, '8').read('messages/list', { chatId })), ['mine', '', 'first']);
+  t.match(await as(again, '8').act('messages/pin', { messageId: one, pinned: false }), {
     pinned: false,
   });
-  await again.close();
 });
 
 t.test('chat: every refusal has its code and changes nothing', async (t) => {
-  const store = await openStore(await logPath(t));
+  const store = await openStore(t);
   const { ada, bob, eve, chatId } = await withGroup(store);
-  const { id: lobbyMessage } = resultOf(await ada.act('messages/send', { chatId: '1', text: 'x' }));
-  const personal = (resultOf(await ada.read('chats/list'))['chats'] as Fields[])[1]?.['id'];
+  const { id: lobbyMessage } = await ada.act('messages/send', { chatId: '1', text: 'x' });
+  const personal = ((await ada.read('chats/list'))['chats'] as Fields[])[1]?.['id'];
   const gateway = as(store, undefined);
   const file = { userId: '7', uploadKey: 'a', name: 'x' };
   const acts: [ReturnType<typeof as>, string, Fields, number][] = [
@@ -200,72 +181,65 @@ t.test('chat: every refusal has its code and changes nothing', async (t) => {
     [gateway, 'files/create', { ...file, chatId, userId: undefined }, 2002],
   ];
   const codes: unknown[] = [];
-  for (const [who, path, body] of acts) codes.push([path, body, refusalOf(await who.act(path, body))[1]]);
+  for (const [who, path, body] of acts) codes.push([path, body, (await who.notAct(path, body))[1]]);
   t.same(
     codes,
     acts.map(([, ...row]) => row),
   );
-  t.equal(refusalOf(await ada.read('chats/list', { archived: 'x' }))[1], 2002);
-  t.match(resultOf(await bob.read('chats/info', { chatId })), {
+  t.equal((await ada.notRead('chats/list', { archived: 'x' }))[1], 2002);
+  t.match(await bob.read('chats/info', { chatId }), {
     ownerId: '7',
     members: 2,
     lastMessage: null,
   });
-  await store.close();
 });
 
 t.test(
   'files: no user sees a pending one; completed, it is a message that its readers can read',
   async (t) => {
     const path = await logPath(t);
-    const store = await openStore(path);
+    const store = await openStore(t, path);
     const { ada, bob, eve, chatId } = await withGroup(store);
     const gateway = as(store, undefined);
     const file = { userId: '7', chatId, uploadKey: 'a', name: 'notes.txt', text: 'see', crc32: 'CAFE' };
-    const { fileId } = resultOf(await gateway.act('files/create', file));
-    t.equal(
-      resultOf(await gateway.act('files/create', file))['fileId'],
-      fileId,
-      'the same key, the same file',
-    );
+    const { fileId } = await gateway.act('files/create', file);
+    t.equal((await gateway.act('files/create', file))['fileId'], fileId, 'the same key, the same file');
     const query = { fileId: String(fileId) };
-    t.strictSame(refusalOf(await bob.read('files/info', query)), [404, 2213]);
-    t.strictSame(refusalOf(await gateway.read('files/describe', query)), [404, 2213]);
-    t.strictSame(resultOf(await bob.read('messages/list', { chatId }))['messages'], []);
-    t.strictSame(refusalOf(await ada.act('messages/hard_delete', { messageId: fileId })), [404, 2204]);
+    t.strictSame(await bob.notRead('files/info', query), [404, 2213]);
+    t.strictSame(await gateway.notRead('files/describe', query), [404, 2213]);
+    t.strictSame((await bob.read('messages/list', { chatId }))['messages'], []);
+    t.strictSame(await ada.notAct('messages/hard_delete', { messageId: fileId }), [404, 2204]);
     const complete = { fileId, sizeBytes: 5, crc32: 907_060_870, content: 'hello' };
-    t.strictSame(refusalOf(await ada.act('files/complete', complete)), [403, 2007], 'by the gateway alone');
+    t.strictSame(await ada.notAct('files/complete', complete), [403, 2007], 'by the gateway alone');
     for (const bad of [{ sizeBytes: '5' }, { crc32: 2 ** 32 }, { content: 'x'.repeat(32_769) }])
-      t.strictSame(refusalOf(await gateway.act('files/complete', { ...complete, ...bad })), [400, 2002]);
+      t.strictSame(await gateway.notAct('files/complete', { ...complete, ...bad }), [400, 2002]);
     const done = { name: 'notes.txt', sizeBytes: 5, declaredCrc32: 'CAFE' };
-    t.match(resultOf(await gateway.act('files/complete', complete)), done);
-    t.match(resultOf(await gateway.act('files/complete', complete)), done, 'again: no harm');
-    t.strictSame(refusalOf(await gateway.act('files/complete', { ...complete, crc32: 1 })), [404, 2213]);
-    t.strictSame(resultOf(await bob.read('files/text', query)), {
+    t.match(await gateway.act('files/complete', complete), done);
+    t.match(await gateway.act('files/complete', complete), done, 'again: no harm');
+    t.strictSame(await gateway.notAct('files/complete', { ...complete, crc32: 1 }), [404, 2213]);
+    t.strictSame(await bob.read('files/text', query), {
       ...query,
       name: 'notes.txt',
       text: 'hello',
     });
-    t.strictSame(refusalOf(await eve.read('files/text', query)), [404, 2213], 'not in that chat');
-    t.match(resultOf(await gateway.read('files/describe', query)), { ...done, senderId: '7' });
-    t.match(resultOf(await gateway.read('files/describe', { ...query, userId: '8' })), done);
-    t.strictSame(refusalOf(await gateway.read('files/describe', { ...query, userId: '9' })), [403, 2202]);
-    t.strictSame(refusalOf(await bob.read('files/describe', query)), [403, 2007]);
-    const { messages } = resultOf(await bob.read('messages/list', { chatId }));
+    t.strictSame(await eve.notRead('files/text', query), [404, 2213], 'not in that chat');
+    t.match(await gateway.read('files/describe', query), { ...done, senderId: '7' });
+    t.match(await gateway.read('files/describe', { ...query, userId: '8' }), done);
+    t.strictSame(await gateway.notRead('files/describe', { ...query, userId: '9' }), [403, 2202]);
+    t.strictSame(await bob.notRead('files/describe', query), [403, 2007]);
+    const { messages } = await bob.read('messages/list', { chatId });
     t.match(messages, [{ text: 'see', file: query }]);
     t.equal((messages as unknown[]).length, 1, 'one message');
-    const second = resultOf(await gateway.act('files/create', { ...file, uploadKey: 'b', name: 'a.png' }));
-    resultOf(await gateway.act('files/complete', { fileId: second['fileId'], sizeBytes: 1, crc32: 1 }));
-    t.strictSame(refusalOf(await bob.read('files/text', { fileId: String(second['fileId']) })), [409, 2214]);
-    resultOf(await ada.act('messages/soft_delete', { messageId: fileId }));
-    t.strictSame(refusalOf(await bob.read('files/text', query)), [404, 2213], 'deleted with its message');
-    t.strictSame(refusalOf(await gateway.read('files/describe', query)), [404, 2213]);
-    await store.close();
-    const again = await openStore(path);
-    t.match(resultOf(await as(again, '8').read('files/list', { chatId })), {
+    const second = await gateway.act('files/create', { ...file, uploadKey: 'b', name: 'a.png' });
+    await gateway.act('files/complete', { fileId: second['fileId'], sizeBytes: 1, crc32: 1 });
+    t.strictSame(await bob.notRead('files/text', { fileId: String(second['fileId']) }), [409, 2214]);
+    await ada.act('messages/soft_delete', { messageId: fileId });
+    t.strictSame(await bob.notRead('files/text', query), [404, 2213], 'deleted with its message');
+    t.strictSame(await gateway.notRead('files/describe', query), [404, 2213]);
+    const again = await reopen(t, store, path);
+    t.match(await as(again, '8').read('files/list', { chatId }), {
       files: [{ name: 'a.png', crc32: 1 }],
     });
-    await again.close();
   },
 );
 
@@ -301,117 +275,85 @@ t.test('files: of texts the newest are kept, and none of a file that is gone', a
 
 t.test('files: given up by the key of the upload, in every state, before it comes as well', async (t) => {
   const path = await logPath(t);
-  const store = await openStore(path);
+  const store = await openStore(t, path);
   const { bob, chatId } = await withGroup(store);
   const gateway = as(store, undefined);
-  const create = (uploadKey: string, userId = '7') =>
-    gateway.act('files/create', { userId, chatId, uploadKey, name: 'b.png', linkedMessageId: null });
-  const lost = resultOf(await create('a'));
-  t.strictSame(resultOf(await gateway.act('files/cancel', { uploadKey: 'a' })), lost);
-  t.strictSame(resultOf(await gateway.act('files/cancel', { uploadKey: 'a' })), { fileId: null });
-  t.strictSame(refusalOf(await create('a')), [409, 2215], 'late');
+  const created = (uploadKey: string, userId = '7') => ({
+    userId,
+    chatId,
+    uploadKey,
+    name: 'b.png',
+    linkedMessageId: null,
+  });
+  const lost = await gateway.act('files/create', created('a'));
+  t.strictSame(await gateway.act('files/cancel', { uploadKey: 'a' }), lost);
+  t.strictSame(await gateway.act('files/cancel', { uploadKey: 'a' }), { fileId: null });
+  t.strictSame(await gateway.notAct('files/create', created('a')), [409, 2215], 'late');
   const late = { ...lost, sizeBytes: 1, crc32: 1 };
-  t.strictSame(refusalOf(await gateway.act('files/complete', late)), [404, 2213]);
-  t.strictSame(resultOf(await gateway.act('files/cancel', { uploadKey: 'never' })), { fileId: null });
-  t.strictSame(refusalOf(await create('never')), [409, 2215]);
-  const done = { ...resultOf(await create('b')), sizeBytes: 1, crc32: 1 };
-  resultOf(await gateway.act('files/complete', done));
-  resultOf(await gateway.act('files/cancel', { uploadKey: 'b' }));
-  t.strictSame(
-    resultOf(await bob.read('messages/list', { chatId }))['messages'],
-    [],
-    'completed and given up',
-  );
-  t.strictSame(refusalOf(await gateway.act('files/cancel', {})), [400, 2002]);
-  const left = { ...resultOf(await create('c', '8')), sizeBytes: 1, crc32: 1 };
-  resultOf(await bob.act('chats/leave', { chatId }));
-  t.strictSame(refusalOf(await gateway.act('files/complete', left)), [403, 2202], 'its sender has left');
-  const { chatId: personal } = resultOf(await gateway.act('chats/personal', { userId: '8' }));
-  t.equal(resultOf(await gateway.act('chats/personal', { userId: '8' }))['chatId'], personal);
-  t.match(resultOf(await bob.read('chats/info', { chatId: String(personal) })), { kind: 'personal' });
-  t.match(
-    resultOf(await gateway.act('chats/personal', { userId: '12' })),
-    { chatId: /^[0-9]+$/ },
-    'a new user',
-  );
-  await store.close();
-  const again = await openStore(path);
-  t.strictSame(
-    refusalOf(
-      await post(again, '/chat/v1/files/create', undefined, {
-        userId: '7',
-        chatId,
-        uploadKey: 'never',
-        name: 'x',
-      }),
-    ),
-    [409, 2215],
-  );
-  await again.close();
+  t.strictSame(await gateway.notAct('files/complete', late), [404, 2213]);
+  t.strictSame(await gateway.act('files/cancel', { uploadKey: 'never' }), { fileId: null });
+  t.strictSame(await gateway.notAct('files/create', created('never')), [409, 2215]);
+  const done = { ...(await gateway.act('files/create', created('b'))), sizeBytes: 1, crc32: 1 };
+  await gateway.act('files/complete', done);
+  await gateway.act('files/cancel', { uploadKey: 'b' });
+  t.strictSame((await bob.read('messages/list', { chatId }))['messages'], [], 'completed and given up');
+  t.strictSame(await gateway.notAct('files/cancel', {}), [400, 2002]);
+  const left = { ...(await gateway.act('files/create', created('c', '8'))), sizeBytes: 1, crc32: 1 };
+  await bob.act('chats/leave', { chatId });
+  t.strictSame(await gateway.notAct('files/complete', left), [403, 2202], 'its sender has left');
+  const { chatId: personal } = await gateway.act('chats/personal', { userId: '8' });
+  t.equal((await gateway.act('chats/personal', { userId: '8' }))['chatId'], personal);
+  t.match(await bob.read('chats/info', { chatId: String(personal) }), { kind: 'personal' });
+  t.match(await gateway.act('chats/personal', { userId: '12' }), { chatId: /^[0-9]+$/ }, 'a new user');
+  const again = await reopen(t, store, path);
+  t.strictSame(await as(again, undefined).notAct('files/create', created('never')), [409, 2215]);
 });
 
 t.test('guests: read with the code, join with the first message, change their own alone', async (t) => {
   const path = await logPath(t);
-  const store = await openStore(path);
+  const store = await openStore(t, path);
   const { ada, bob, chatId } = await withGroup(store);
-  const invites = resultOf(await ada.read('invites/list'))['invites'] as Fields[];
+  const invites = (await ada.read('invites/list'))['invites'] as Fields[];
   t.match(invites, [{ chatId, name: 'Climbing', code: /^[\w-]{22}$/ }]);
-  t.strictSame(resultOf(await bob.read('invites/list')), { invites: [] });
+  t.strictSame(await bob.read('invites/list'), { invites: [] });
   const code = invites[0]?.['code'];
-  const asked = {
-    method: 'GET',
-    path: '/chat/v1/capability/resolve',
-    crm: undefined,
-    scopes: undefined,
-    body: {},
-  };
-  const resolve = (value: unknown) => store.handle({ ...asked, query: new Map([['code', String(value)]]) });
-  t.strictSame(resultOf(await resolve(code)), {
-    family: 'chat',
-    scope: 'invite',
-    id: chatId,
-    expiresUtc: null,
-  });
-  const said = resultOf(await ada.act('messages/send', { chatId, text: 'welcome' }));
+  const gateway = as(store, undefined);
+  const resolved = await gateway.read('capability/resolve', { code: String(code) });
+  t.strictSame(resolved, { family: 'chat', scope: 'invite', id: chatId, expiresUtc: null });
+  const said = await ada.act('messages/send', { chatId, text: 'welcome' });
   const [first, second] = [guest(store, code), guest(store, code, OTHER_DEVICE)];
-  t.match(resultOf(await first.read('info')), { name: 'Climbing', members: 2, memberId: null });
-  t.strictSame(textsOf(resultOf(await first.read('messages'))), ['welcome']);
+  t.match(await first.read('info'), { name: 'Climbing', members: 2, memberId: null });
+  t.strictSame(textsOf(await first.read('messages')), ['welcome']);
   for (const text of [undefined, '', 'x'.repeat(4097)])
-    t.strictSame(refusalOf(await first.act('send_message', { text })), [400, 2203]);
-  t.match(resultOf(await first.read('info')), { members: 2 }, 'a refused message adds no member');
-  const hi = resultOf(await first.act('send_message', { text: 'hi', name: 'Ada' }));
-  t.match(resultOf(await first.read('info')), { members: 3, memberId: hi['senderId'] });
-  t.match(resultOf(await bob.read('members/list', { chatId })), {
+    t.strictSame(await first.notAct('send_message', { text }), [400, 2203]);
+  t.match(await first.read('info'), { members: 2 }, 'a refused message adds no member');
+  const hi = await first.act('send_message', { text: 'hi', name: 'Ada' });
+  t.match(await first.read('info'), { members: 3, memberId: hi['senderId'] });
+  t.match(await bob.read('members/list', { chatId }), {
     members: [{}, {}, { id: hi['senderId'], anonymous: true, name: 'Ada' }],
   });
   t.equal(
-    resultOf(await guest(store, code, DEVICE.toUpperCase()).act('send_message', { text: 'me' }))['senderId'],
+    (await guest(store, code, DEVICE.toUpperCase()).act('send_message', { text: 'me' }))['senderId'],
     hi['senderId'],
   );
-  t.match(resultOf(await first.act('edit_message', { messageId: hi['id'], text: 'hey' })), { text: 'hey' });
-  t.strictSame(refusalOf(await first.act('edit_message', { messageId: said['id'], text: 'x' })), [403, 2205]);
-  t.strictSame(refusalOf(await second.act('edit_message', { messageId: hi['id'], text: 'x' })), [403, 2202]);
-  t.strictSame(refusalOf(await first.act('soft_delete_message', { messageId: '5' })), [404, 2204]);
-  t.match(resultOf(await first.act('soft_delete_message', { messageId: hi['id'] })), { deleted: true });
+  t.match(await first.act('edit_message', { messageId: hi['id'], text: 'hey' }), { text: 'hey' });
+  t.strictSame(await first.notAct('edit_message', { messageId: said['id'], text: 'x' }), [403, 2205]);
+  t.strictSame(await second.notAct('edit_message', { messageId: hi['id'], text: 'x' }), [403, 2202]);
+  t.strictSame(await first.notAct('soft_delete_message', { messageId: '5' }), [404, 2204]);
+  t.match(await first.act('soft_delete_message', { messageId: hi['id'] }), { deleted: true });
   const devices = [undefined, '', 'x', `${DEVICE}0`, DEVICE.replaceAll('-', '')];
   for (const device of devices)
-    t.strictSame(refusalOf(await guest(store, code, device ?? '').read('info')), [400, 2210], String(device));
-  t.strictSame(resultOf(await first.act('leave')), { chatId });
-  t.strictSame(refusalOf(await first.act('leave')), [403, 2202]);
-  const renewed = resultOf(await ada.act('invites/renew', { chatId }));
+    t.strictSame(await guest(store, code, device ?? '').notRead('info'), [400, 2210], String(device));
+  t.strictSame(await first.act('leave'), { chatId });
+  t.strictSame(await first.notAct('leave'), [403, 2202]);
+  const renewed = await ada.act('invites/renew', { chatId });
   t.not(renewed['code'], code);
-  t.strictSame(refusalOf(await first.read('messages')), [404, 2009], 'the old code opens nothing');
-  t.strictSame(refusalOf(await resolve(code)), [404, 2009]);
-  await store.close();
-  const again = await openStore(path);
-  t.strictSame(textsOf(resultOf(await guest(again, renewed['code']).read('messages'))), [
-    'me',
-    '',
-    'welcome',
-  ]);
-  resultOf(await as(again, '7').act('chats/hard_delete', { chatId }));
-  t.strictSame(refusalOf(await guest(again, renewed['code']).read('info')), [404, 2009]);
-  await again.close();
+  t.strictSame(await first.notRead('messages'), [404, 2009], 'the old code opens nothing');
+  t.strictSame(await gateway.notRead('capability/resolve', { code: String(code) }), [404, 2009]);
+  const again = await reopen(t, store, path);
+  t.strictSame(textsOf(await guest(again, renewed['code']).read('messages')), ['me', '', 'welcome']);
+  await as(again, '7').act('chats/hard_delete', { chatId });
+  t.strictSame(await guest(again, renewed['code']).notRead('info'), [404, 2009]);
 });
 
 t.test(
@@ -425,33 +367,29 @@ t.test(
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
         const path = await logPath(t);
-        const store = await openStore(path);
+        const store = await openStore(t, path);
         const { chatId } = await withGroup(store);
         const sent: unknown[] = ['1'];
         for (const { user, act, at } of steps) {
-          const who = as(store, user);
+          const ask = (path: string, body: Fields) => post(store, `/chat/v1/${path}`, user, body);
           const messageId = sent[at % sent.length];
           if (act === 'send') {
-            const answer = await who.act('messages/send', { chatId, text: `${at}` });
+            const answer = await ask('messages/send', { chatId, text: `${at}` });
             if (answer.status === 200) sent.push(resultOf(answer)['id']);
-          } else if (act === 'leave') await who.act('chats/leave', { chatId });
-          else if (act === 'add') await who.act('members/add', { chatId, userId: '9' });
+          } else if (act === 'leave') await ask('chats/leave', { chatId });
+          else if (act === 'add') await ask('members/add', { chatId, userId: '9' });
           else
-            await who.act(
-              `messages/${act}`,
-              act === 'mark_read' ? { chatId } : { messageId, text: 'changed' },
-            );
+            await ask(`messages/${act}`, act === 'mark_read' ? { chatId } : { messageId, text: 'changed' });
         }
         const seen = (one: SandboxStore) =>
           Promise.all(
             ['7', '8', '9'].flatMap((user) => [
-              as(one, user).read('chats/list'),
-              as(one, user).read('messages/list', { chatId }),
+              get(one, '/chat/v1/chats/list', user),
+              get(one, '/chat/v1/messages/list', user, { chatId }),
             ]),
           );
         const before = await seen(store);
-        await store.close();
-        const again = await openStore(path);
+        const again = await reopen(t, store, path);
         t.strictSame(await seen(again), before);
         t.notMatch(JSON.stringify(before), /unread[\\":]+-/);
         await again.close();

@@ -1,10 +1,9 @@
 /** The sandbox contacts module: CardDAV of one address book a user. */
-import t, { type Test } from 'tap';
-import { closeAfter } from '../../kit/close-after.ts';
+import t from 'tap';
 import { CARDS_MAX } from '../../src/sandbox/contacts/books.ts';
 import type { DavRequest } from '../../src/sandbox/dav.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
-import { logPath, openStore, refusalOf } from '../support/sandbox.ts';
+import { logPath, openStore, refusalOf, reopen } from '../support/sandbox.ts';
 
 const ROOT = '/contacts/v1/';
 const BOOK = `${ROOT}books/contacts/`;
@@ -15,16 +14,11 @@ function dav(store: SandboxStore, method: string, path: string, more: Partial<Da
   return store.dav({ method, path, body: '', crm: '42', ...none, ...more });
 }
 
-async function open(test: Test) {
-  const path = await logPath(test);
-  return closeAfter(test, await openStore(path));
-}
-
 const etagOf = (answer: { headers?: readonly (readonly [string, string])[] }) =>
   new Map(answer.headers).get('ETag') ?? '';
 
 t.test('contacts: a client finds the address book from the root', async (t) => {
-  const store = await open(t);
+  const store = await openStore(t);
   const steps: readonly [string, RegExp][] = [
     [ROOT, /<D:current-user-principal><D:href>\/contacts\/v1\/principal\/</],
     [`${ROOT}principal/`, /<C:addressbook-home-set><D:href>\/contacts\/v1\/books\/</],
@@ -38,7 +32,7 @@ t.test('contacts: a client finds the address book from the root', async (t) => {
 });
 
 t.test('contacts: cards are put, listed, read and removed, with validators', async (t) => {
-  const store = await open(t);
+  const store = await openStore(t);
   const path = `${BOOK}ada.vcf`;
   const put = await dav(store, 'PUT', path, { body: CARD, ifNoneMatch: '*' });
   t.equal(put.status, 201);
@@ -59,7 +53,7 @@ t.test('contacts: cards are put, listed, read and removed, with validators', asy
 });
 
 t.test('contacts: reports give the named cards, or all', async (t) => {
-  const store = await open(t);
+  const store = await openStore(t);
   for (const name of ['ada', 'bob']) await dav(store, 'PUT', `${BOOK}${name}.vcf`, { body: CARD });
   const report = (body: string, path = BOOK) => dav(store, 'REPORT', path, { body });
   const multiget = (href: string) =>
@@ -82,14 +76,24 @@ t.test('contacts: reports give the named cards, or all', async (t) => {
 });
 
 t.test('contacts: what is no card, no path, no user or too much is refused', async (t) => {
-  const store = await open(t);
-  t.strictSame(refusalOf(await dav(store, 'PUT', `${BOOK}a.vcf`, { body: 'hello' })), [400, 2002]);
-  t.strictSame(refusalOf(await dav(store, 'GET', BOOK)), [405, 2004]);
-  t.strictSame(refusalOf(await dav(store, 'MKCOL', BOOK)), [405, 2004]);
-  t.strictSame(refusalOf(await dav(store, 'GET', `${BOOK}a/b.vcf`)), [404, 2003]);
-  t.strictSame(refusalOf(await dav(store, 'PROPFIND', `${ROOT}other/`)), [404, 2003]);
-  t.strictSame(refusalOf(await dav(store, 'PROPFIND', BOOK, { depth: 'infinity' })), [403, 2007]);
-  t.strictSame(refusalOf(await dav(store, 'PROPFIND', BOOK, { crm: undefined })), [401, 2001]);
+  const store = await openStore(t);
+  const refusals: readonly [
+    method: string,
+    path: string,
+    more: Partial<DavRequest>,
+    status: number,
+    code: number,
+  ][] = [
+    ['PUT', `${BOOK}a.vcf`, { body: 'hello' }, 400, 2002],
+    ['GET', BOOK, {}, 405, 2004],
+    ['MKCOL', BOOK, {}, 405, 2004],
+    ['GET', `${BOOK}a/b.vcf`, {}, 404, 2003],
+    ['PROPFIND', `${ROOT}other/`, {}, 404, 2003],
+    ['PROPFIND', BOOK, { depth: 'infinity' }, 403, 2007],
+    ['PROPFIND', BOOK, { crm: undefined }, 401, 2001],
+  ];
+  for (const [method, path, more, ...refusal] of refusals)
+    t.strictSame(refusalOf(await dav(store, method, path, more)), refusal, `${method} ${path}`);
   for (let card = 0; card < CARDS_MAX; card += 1)
     await dav(store, 'PUT', `${BOOK}${card}.vcf`, { body: CARD });
   t.strictSame(refusalOf(await dav(store, 'PUT', `${BOOK}one-more.vcf`, { body: CARD })), [409, 2502]);
@@ -98,13 +102,12 @@ t.test('contacts: what is no card, no path, no user or too much is refused', asy
 
 t.test('contacts: each user has a book, which a restart brings back', async (t) => {
   const path = await logPath(t);
-  const first = await openStore(path);
+  const first = await openStore(t, path);
   await dav(first, 'PUT', `${BOOK}ada.vcf`, { body: CARD });
   await dav(first, 'PUT', `${BOOK}bob.vcf`, { body: CARD });
   await dav(first, 'DELETE', `${BOOK}bob.vcf`);
   const { body } = await dav(first, 'PROPFIND', BOOK, { depth: '1' });
-  await first.close();
-  const second = closeAfter(t, await openStore(path));
+  const second = await reopen(t, first, path);
   t.equal((await dav(second, 'PROPFIND', BOOK, { depth: '1' })).body, body);
   t.notMatch((await dav(second, 'PROPFIND', BOOK, { depth: '1', crm: '43' })).body, /\.vcf/);
 });

@@ -3,23 +3,21 @@ import t from 'tap';
 import { readEvents } from '../../src/domain/events/intake.ts';
 import { routeOf } from '../../src/domain/webhooks/routing.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
-import { type Fields, get, logPath, openStore, post, refusalOf, resultOf } from '../support/sandbox.ts';
+import {
+  as,
+  type Fields,
+  get,
+  logPath,
+  openStore,
+  post,
+  refusalOf,
+  reopen,
+  resultOf,
+} from '../support/sandbox.ts';
 
 const PAIR = 'GATE-DEMO';
-const WALLET_FIELDS = [
-  'amount',
-  'appId',
-  'currency',
-  'dateTime',
-  'externalId',
-  'fee',
-  'id',
-  'partnerInfo',
-  'state',
-  'tag',
-  'tick',
-  'txType',
-];
+const WALLET_FIELDS =
+  'amount appId currency dateTime externalId fee id partnerInfo state tag tick txType'.split(' ');
 
 interface Told {
   readonly module: string;
@@ -35,19 +33,12 @@ async function page(store: SandboxStore, module: string, query: Record<string, s
   return { body, events: (JSON.parse(body) as { result: { events: Told[] } }).result.events };
 }
 
-const order = async (store: SandboxStore, crm: string, fields: Fields): Promise<Fields> =>
-  resultOf(
-    await post(store, '/markets/v1/orders/create', crm, {
-      pair: PAIR,
-      price: '2.00',
-      amount: '2',
-      ...fields,
-    }),
-  );
+const order = (store: SandboxStore, crm: string, fields: Fields): Promise<Fields> =>
+  as(store, 'markets', crm).act('orders/create', { pair: PAIR, price: '2.00', amount: '2', ...fields });
 
 // covers R25 R92
 t.test('sandbox events: every type of spec 6.3 comes from something that a user can do', async (t) => {
-  const store = await openStore(await logPath(t));
+  const store = await openStore(t);
   await get(store, '/wallet/v1/info/get', '8');
   const transfer = { currency: 'DEMO', amount: '1.50', toUserId: '8', tag: 'tea' };
   resultOf(await post(store, '/wallet/v1/transfers/create', '7', transfer));
@@ -82,7 +73,6 @@ t.test('sandbox events: every type of spec 6.3 comes from something that a user 
     [...readEvents(list, 1_000, String)].length,
     told.filter(({ module }) => module === 'wallet').length,
   );
-  await store.close();
 });
 
 // covers R91
@@ -90,7 +80,7 @@ t.test(
   'sandbox events: those of the wallet name the network of their currency, for routing alone',
   async (t) => {
     const path = await logPath(t);
-    const store = await openStore(path);
+    const store = await openStore(t, path);
     await get(store, '/wallet/v1/info/get', '8');
     const move = (path: string, fields: Fields) => post(store, `/wallet/v1/${path}/create`, '7', fields);
     resultOf(await move('transfers', { currency: 'DEMO', amount: '1.50', toUserId: '8' }));
@@ -127,10 +117,8 @@ t.test(
     t.same(wanting([3]), new Set());
     t.same(wanting([]), new Set(['DEMO', 'GATE']));
 
-    await store.close();
-    const again = await openStore(path);
+    const again = await reopen(t, store, path);
     t.equal((await page(again, 'wallet')).body, body);
-    await again.close();
   },
 );
 
@@ -138,14 +126,10 @@ t.test(
   'sandbox events: an order has events when it is opened, filled and cancelled, after a restart too',
   async (t) => {
     const path = await logPath(t);
-    const store = await openStore(path);
+    const store = await openStore(t, path);
     const { id: sold } = await order(store, '8', { side: 'sell', amount: '5' });
-    const { id: bought } = await order(store, '7', {
-      side: 'buy',
-      price: '2.10',
-      amount: '3',
-      externalId: '44',
-    });
+    const buy = { side: 'buy', price: '2.10', amount: '3', externalId: '44' };
+    const { id: bought } = await order(store, '7', buy);
     resultOf(await post(store, '/markets/v1/orders/cancel', '8', { orderId: sold }));
     const { body, events } = await page(store, 'wallet');
     const orders = events.filter(({ type }) => type === 'OrderChanged');
@@ -162,15 +146,13 @@ t.test(
     ]);
     for (const { tick, data } of orders) t.equal(data['tick'], tick);
     t.equal(orders[2]?.tick, orders[3]?.tick, 'one trade, two orders, one tick');
-    await store.close();
-    const again = await openStore(path);
+    const again = await reopen(t, store, path);
     t.equal((await page(again, 'wallet')).body, body);
-    await again.close();
   },
 );
 
 t.test('sandbox events: a page is longer than asked for rather than that it splits a tick', async (t) => {
-  const store = await openStore(await logPath(t));
+  const store = await openStore(t);
   const room = resultOf(await post(store, '/markets/v1/rooms/create', '8', { name: 'Mill', pair: PAIR }));
   const roomId = room['id'];
   for (let count = 0; count < 3; count += 1) await order(store, '8', { side: 'sell', roomId });
@@ -187,13 +169,12 @@ t.test('sandbox events: a page is longer than asked for rather than that it spli
     after = events.at(-1)?.tick ?? after;
   }
   t.same(seen, all);
-  await store.close();
 });
 
 // covers R92
 t.test('sandbox core: notices go to all users or to one, and only they read them', async (t) => {
   const path = await logPath(t);
-  const store = await openStore(path);
+  const store = await openStore(t, path);
   const create = (crm: string | undefined, body: Fields) => post(store, '/core/v1/notices/create', crm, body);
   const list = async (from: SandboxStore, crm: string, query: Record<string, string> = {}) =>
     resultOf(await get(from, '/core/v1/notices/list', crm, query));
@@ -210,11 +191,9 @@ t.test('sandbox core: notices go to all users or to one, and only they read them
     { crmId: '8', data: { id: closed['id'], text: 'for eight' } },
   ]);
   t.equal(told[0]?.crmId, undefined, 'for everybody');
-  await store.close();
-  const again = await openStore(path);
+  const again = await reopen(t, store, path);
   t.same(await list(again, '9'), { notices: [open], next: null });
   t.same(await list(again, '8'), { notices: [closed, open], next: null });
   t.same(await list(again, '7', { limit: '1' }), { notices: [closed], next: closed['id'] });
   t.same(await list(again, '7', { before: String(closed['id']) }), { notices: [open], next: null });
-  await again.close();
 });

@@ -5,6 +5,7 @@ import type { SandboxStore } from '../../src/sandbox/store.ts';
 import { CURRENCIES, formatAmount } from '../../src/sandbox/wallet/currencies.ts';
 import { runs } from '../support/depth.ts';
 import {
+  as,
   balance,
   type Fields,
   get,
@@ -13,18 +14,15 @@ import {
   openStore,
   post,
   refusalOf,
+  reopen,
   resultOf,
 } from '../support/sandbox.ts';
 
 const PAIR = 'GATE-DEMO';
+const CANCEL = '/markets/v1/orders/cancel';
+const SELL = { pair: PAIR, side: 'sell', price: '2.00', amount: '10' };
 const order = (store: SandboxStore, crm: string, fields: Fields) =>
-  post(store, '/markets/v1/orders/create', crm, {
-    pair: PAIR,
-    side: 'sell',
-    price: '2.00',
-    amount: '10',
-    ...fields,
-  });
+  post(store, '/markets/v1/orders/create', crm, { ...SELL, ...fields });
 const swap = (store: SandboxStore, crm: string, fields: Fields) =>
   post(store, '/markets/v1/swaps/create', crm, { from: 'DEMO', to: 'GATE', amount: '100', ...fields });
 const ordersOf = async (store: SandboxStore, crm: string, query: Record<string, string> = {}) =>
@@ -36,7 +34,7 @@ async function holdings(store: SandboxStore, crm: string): Promise<Fields[]> {
 
 t.test('swap: gives what was quoted, moves the rate, shows in the wallet and as events', async (t) => {
   const path = await logPath(t);
-  const store = await openStore(path);
+  const store = await openStore(t, path);
   const query = { from: 'DEMO', to: 'GATE', amount: '100' };
   const quote = resultOf(await get(store, '/markets/v1/swaps/quote', '7', query));
   t.strictSame(quote, { ...query, amount: '100.00', pair: PAIR, receive: '39.87840964', feePercent: '0.30' });
@@ -57,15 +55,13 @@ t.test('swap: gives what was quoted, moves the rate, shows in the wallet and as 
   const seen = resultOf(await get(store, '/markets/v1/candles/list', '7', { pair: PAIR }));
   t.match(seen['candles'], [{ open: '2.50', close: '2.50', volume: made['received'], trades: 1 }]);
   const info = resultOf(await get(store, '/markets/v1/rates/list', '7'));
-  await store.close();
-  const again = await openStore(path);
+  const again = await reopen(t, store, path);
   t.strictSame(resultOf(await get(again, '/markets/v1/rates/list', '7')), info, 'the pool is as it was');
   t.strictSame(resultOf(await swap(again, '7', { externalId: '5' })), made);
-  await again.close();
 });
 
 t.test('swap: every refusal has its code and moves nothing', async (t) => {
-  const store = await openStore(await logPath(t));
+  const store = await openStore(t);
   const cases: [Fields, number, number][] = [
     [{ from: 'EUR' }, 400, 2101],
     [{ to: 'DEMO' }, 400, 2301],
@@ -96,13 +92,12 @@ t.test('swap: every refusal has its code and moves nothing', async (t) => {
   ];
   for (const [path, query, code] of queries)
     t.equal(refusalOf(await get(store, `/markets/v1/${path}`, '7', query))[1], code, path);
-  await store.close();
 });
 
 t.test(
   'orders: held, matched by price and then by time, at the price of the one that was there',
   async (t) => {
-    const store = await openStore(await logPath(t));
+    const store = await openStore(t);
     const dear = resultOf(await order(store, '8', { price: '2.10', amount: '4' }));
     const first = resultOf(await order(store, '8', { price: '2.00', amount: '3', externalId: '1' }));
     const second = resultOf(await order(store, '9', { price: '2.00', amount: '3' }));
@@ -112,25 +107,18 @@ t.test(
       {},
       { balance: '1000.00000000', available: '993.00000000', locked: '7.00000000' },
     ]);
-    t.match(resultOf(await get(store, '/markets/v1/trades/info', '7', { pair: PAIR })), {
-      bestAsk: '2.00',
-      bestBid: null,
-      lastPrice: null,
-    });
+    const info = await as(store, 'markets', '7').read('trades/info', { pair: PAIR });
+    t.match(info, { bestAsk: '2.00', bestBid: null, lastPrice: null });
     const bought = resultOf(await order(store, '7', { side: 'buy', price: '2.10', amount: '8' }));
     t.match(bought, { state: 'filled', filled: '8.00000000' });
     t.equal(await balance(store, '7', 'DEMO'), '983.80', '6 at 2.00 and 2 at 2.10');
     t.match(await holdings(store, '7'), [{ locked: '0.00' }, { balance: '1008.00000000' }]);
-    t.match(await ordersOf(store, '8'), [
-      { id: first['id'], state: 'filled' },
-      { id: dear['id'], filled: '2.00000000' },
-    ]);
+    const filled = { id: first['id'], state: 'filled' };
+    t.match(await ordersOf(store, '8'), [filled, { id: dear['id'], filled: '2.00000000' }]);
     t.match(await ordersOf(store, '9', { state: 'filled' }), [{ id: second['id'] }]);
-    t.match(await ordersOf(store, '8', { before: String(first['id']), limit: '1', pair: PAIR }), [
-      { id: dear['id'] },
-    ]);
-    const cancel = (crm: string, orderId: unknown) =>
-      post(store, '/markets/v1/orders/cancel', crm, { orderId });
+    const before = await ordersOf(store, '8', { before: String(first['id']), limit: '1', pair: PAIR });
+    t.match(before, [{ id: dear['id'] }]);
+    const cancel = (crm: string, orderId: unknown) => post(store, CANCEL, crm, { orderId });
     t.strictSame(refusalOf(await cancel('7', dear['id'])), [404, 2303], 'not another one’s');
     t.match(resultOf(await cancel('8', dear['id'])), { state: 'cancelled', filled: '2.00000000' });
     t.strictSame(refusalOf(await cancel('8', dear['id'])), [409, 2304]);
@@ -143,12 +131,11 @@ t.test(
     const traded = types.filter((type) => type === 'ExchangeChanged');
     t.equal(traded.length, 12, 'three trades, two sides, out and in');
     t.equal(types.length - traded.length, 11, 'four orders opened, three trades of two, one cancelled');
-    await store.close();
   },
 );
 
 t.test('orders: every refusal has its code and holds nothing', async (t) => {
-  const store = await openStore(await logPath(t));
+  const store = await openStore(t);
   await order(store, '7', { amount: '900' });
   const cases: [Fields, number, number][] = [
     [{ pair: 'X-Y' }, 400, 2301],
@@ -167,66 +154,51 @@ t.test('orders: every refusal has its code and holds nothing', async (t) => {
   t.strictSame(refusalOf(await swap(store, '7', { from: 'GATE', to: 'DEMO', amount: '101' })), [409, 2102]);
   const out = { currency: 'GATE', amount: '101', toUserId: '8' };
   await get(store, '/wallet/v1/info/get', '8');
-  t.strictSame(
-    refusalOf(await post(store, '/wallet/v1/transfers/create', '7', out)),
-    [409, 2102],
-    'held is held',
-  );
+  const held = await as(store, 'wallet', '7').notAct('transfers/create', out);
+  t.strictSame(held, [409, 2102], 'held is held');
   for (let count = 0; count < 99; count += 1) resultOf(await order(store, '7', { amount: '1' }));
   t.strictSame(refusalOf(await order(store, '7', { amount: '1' })), [409, 2306]);
-  await store.close();
 });
 
 t.test('rooms: members alone see and place orders in them; closing frees what they hold', async (t) => {
   const path = await logPath(t);
-  const store = await openStore(path);
+  const store = await openStore(t, path);
   const room = (verb: string, crm: string, body: Fields) =>
-    post(store, `/markets/v1/rooms/${verb}`, crm, body);
-  const made = resultOf(await room('create', '7', { name: 'Mill', pair: PAIR }));
+    as(store, 'markets', crm).act(`rooms/${verb}`, body);
+  const notRoom = (verb: string, crm: string, body: Fields) =>
+    as(store, 'markets', crm).notAct(`rooms/${verb}`, body);
+  const made = await room('create', '7', { name: 'Mill', pair: PAIR });
   const roomId = made['id'];
   t.match(made, { ownerId: '7', state: 'open', members: 1, joined: true });
   t.strictSame(refusalOf(await order(store, '8', { roomId })), [403, 2309]);
-  t.strictSame(
-    refusalOf(await get(store, '/markets/v1/orders/list', '8', { roomId: String(roomId) })),
-    [403, 2309],
-  );
-  t.match(resultOf(await room('join', '8', { roomId })), { members: 2, joined: true });
-  t.match(resultOf(await room('join', '8', { roomId })), { members: 2 }, 'twice changes nothing');
+  const inRoom = { roomId: String(roomId) };
+  t.strictSame(await as(store, 'markets', '8').notRead('orders/list', inRoom), [403, 2309]);
+  t.match(await room('join', '8', { roomId }), { members: 2, joined: true });
+  t.match(await room('join', '8', { roomId }), { members: 2 }, 'twice changes nothing');
   resultOf(await order(store, '8', { roomId }));
-  t.match(
-    resultOf(await order(store, '9', { side: 'buy' })),
-    { state: 'open' },
-    'the public book does not meet it',
-  );
+  const publicly = resultOf(await order(store, '9', { side: 'buy' }));
+  t.match(publicly, { state: 'open' }, 'the public book does not meet it');
   t.match(resultOf(await order(store, '7', { side: 'buy', roomId, amount: '4' })), { state: 'filled' });
-  t.match(await ordersOf(store, '7', { roomId: String(roomId) }), [
-    { userId: '7' },
-    { userId: '8', filled: '4.00000000' },
-  ]);
+  t.match(await ordersOf(store, '7', inRoom), [{ userId: '7' }, { userId: '8', filled: '4.00000000' }]);
   const info = resultOf(await get(store, '/markets/v1/trades/info', '9', { pair: PAIR }));
   t.match(info, { lastPrice: null, trades24h: 0, bestAsk: null });
-  t.strictSame(refusalOf(await room('close', '8', { roomId })), [403, 2310]);
-  t.match(resultOf(await room('close', '7', { roomId })), { state: 'closed' });
-  for (const [verb, crm] of [
-    ['close', '7'],
-    ['join', '9'],
-  ] as const)
-    t.strictSame(refusalOf(await room(verb, crm, { roomId })), [409, 2308], verb);
+  t.strictSame(await notRoom('close', '8', { roomId }), [403, 2310]);
+  t.match(await room('close', '7', { roomId }), { state: 'closed' });
+  t.strictSame(await notRoom('close', '7', { roomId }), [409, 2308], 'close');
+  t.strictSame(await notRoom('join', '9', { roomId }), [409, 2308], 'join');
   t.strictSame(refusalOf(await order(store, '8', { roomId })), [409, 2308]);
   t.match(await ordersOf(store, '8'), [{ state: 'cancelled' }]);
   t.match(await holdings(store, '8'), [{}, { balance: '996.00000000', locked: '0.00000000' }]);
-  t.strictSame(refusalOf(await room('join', '9', { roomId: '5' })), [404, 2307]);
-  t.strictSame(refusalOf(await room('create', '9', { name: ' ', pair: PAIR })), [400, 2002]);
-  t.strictSame(refusalOf(await room('create', '9', { name: 'x' })), [400, 2301]);
-  for (let count = 0; count < 20; count += 1) resultOf(await room('create', '9', { name: 'x', pair: PAIR }));
-  t.strictSame(refusalOf(await room('create', '9', { name: 'x', pair: PAIR })), [409, 2312]);
-  await store.close();
-  const again = await openStore(path);
+  t.strictSame(await notRoom('join', '9', { roomId: '5' }), [404, 2307]);
+  t.strictSame(await notRoom('create', '9', { name: ' ', pair: PAIR }), [400, 2002]);
+  t.strictSame(await notRoom('create', '9', { name: 'x' }), [400, 2301]);
+  for (let count = 0; count < 20; count += 1) await room('create', '9', { name: 'x', pair: PAIR });
+  t.strictSame(await notRoom('create', '9', { name: 'x', pair: PAIR }), [409, 2312]);
+  const again = await reopen(t, store, path);
   const rooms = async (crm: string, joined: string) =>
     resultOf(await get(again, '/markets/v1/rooms/list', crm, { joined }))['rooms'] as Fields[];
   t.match(await rooms('8', 'true'), [{ id: roomId, state: 'closed' }]);
   t.equal((await rooms('8', 'false')).length, 20, 'a closed room is shown to those who were in it');
-  await again.close();
 });
 
 t.test(
@@ -245,7 +217,7 @@ t.test(
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 14 }), async (steps) => {
         const path = await logPath(t);
-        let store = await openStore(path);
+        let store = await openStore(t, path);
         const pool = { DEMO: 0n, GATE: 0n };
         for (const user of users) await get(store, '/wallet/v1/info/get', user);
         for (const { user, act, to, minor, price, lots, restart } of steps) {
@@ -260,13 +232,12 @@ t.test(
             }
           } else if (act === 'cancel') {
             const [open] = await ordersOf(store, user, { state: 'open' });
-            if (open !== undefined)
-              resultOf(await post(store, '/markets/v1/orders/cancel', user, { orderId: open['id'] }));
+            if (open !== undefined) resultOf(await post(store, CANCEL, user, { orderId: open['id'] }));
           } else
             await order(store, user, { side: act, price: digits(BigInt(price), 2), amount: String(lots) });
           if (!restart) continue;
           await store.close();
-          store = await openStore(path);
+          store = await openStore(t, path);
         }
         const held: Record<string, bigint> = { DEMO: pool.DEMO, GATE: pool.GATE };
         for (const user of users) {
@@ -278,7 +249,7 @@ t.test(
             held[String(currency)] = (held[String(currency)] ?? 0n) + minorOf(whole);
           }
           for (const one of await ordersOf(store, user, { state: 'open', limit: '100' }))
-            resultOf(await post(store, '/markets/v1/orders/cancel', user, { orderId: one['id'] }));
+            resultOf(await post(store, CANCEL, user, { orderId: one['id'] }));
           for (const { locked } of await holdings(store, user))
             if (minorOf(locked) !== 0n) throw new Error('held for nothing');
         }

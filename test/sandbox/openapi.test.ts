@@ -1,8 +1,7 @@
 /** docs/modules.openapi.json against the sandbox and the tools: what is described is what is served and called. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import t from 'tap';
+import { closeAfter } from '../../kit/close-after.ts';
 import { compileJsonSchema } from '../../src/domain/schema.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { createModules } from '../../src/sandbox/modules.ts';
@@ -83,20 +82,9 @@ t.test('modules.openapi.json: every tool of a module calls an endpoint that is d
 });
 
 t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', async (t) => {
-  const dataPath = await mkdtemp(join(tmpdir(), 'sandbox-'));
-  const sandbox = await startSandbox({ dataPath });
-  t.teardown(async () => {
-    await sandbox.close();
-    await rm(dataPath, { recursive: true, force: true });
-  });
+  const sandbox = closeAfter(t, await startSandbox({ dataPath: t.testdir({}) }));
   const faults: unknown[] = [];
-  const call = async (
-    method: string,
-    path: string,
-    body?: object,
-    caller: string | null = '7',
-    field = 'id',
-  ): Promise<unknown> => {
+  const call: Call = async (method, path, body, caller = '7', field = 'id') => {
     const base = path === EVENTS ? sandbox.modules.wallet : sandbox.url;
     const response = await fetch(`${base}${path}`, {
       method,
@@ -118,19 +106,10 @@ t.test('modules.openapi.json: the answers of the sandbox fit it, refusals too', 
   await call('GET', '/wallet/v1/info/get');
   const transfer = { currency: 'DEMO', amount: '1.50', toUserId: '8', tag: 'a', externalId: '1' };
   const id = await call('POST', '/wallet/v1/transfers/create', transfer);
-  await call('POST', '/wallet/v1/withdrawals/create', {
-    currency: 'GATE',
-    amount: '1',
-    address: 'gate1outside',
-  });
-  for (const path of [
-    'balance/get',
-    'balance/get?currency=GATE',
-    'addresses/list',
-    `transactions/get?id=${id}`,
-  ]) {
-    await call('GET', `/wallet/v1/${path}`);
-  }
+  const withdrawal = { currency: 'GATE', amount: '1', address: 'gate1outside' };
+  await call('POST', '/wallet/v1/withdrawals/create', withdrawal);
+  const reads = ['balance/get', 'balance/get?currency=GATE', 'addresses/list', `transactions/get?id=${id}`];
+  for (const path of reads) await call('GET', `/wallet/v1/${path}`);
   for (const query of ['', '?limit=1', `?before=${id}`, `?after=${id}&currency=GATE`]) {
     await call('GET', `/wallet/v1/transactions/list${query}`);
   }
@@ -193,11 +172,8 @@ async function callPayments(call: Call): Promise<void> {
   await call('POST', `${at}/gate/pay_crypto`, { code: coins }, payer);
   await call('POST', `${at}/gate/confirm_crypto`, { code: coins, txHash: 'ab'.repeat(32) }, payer);
   await call('GET', `${at}/gate/terminals?code=${coins}`, undefined, payer);
-  const orderId = await call('POST', `${at}/orders/create`, {
-    currency: 'DEMO',
-    amount: '1',
-    externalId: '3',
-  });
+  const small = { currency: 'DEMO', amount: '1', externalId: '3' };
+  const orderId = await call('POST', `${at}/orders/create`, small);
   for (const path of [
     `orders/info?id=${orderId}`,
     'terminals/list?currency=DEMO',

@@ -5,6 +5,7 @@ import { DECLINED_CARD } from '../../src/sandbox/payments/gate.ts';
 import type { SandboxAnswer, SandboxStore } from '../../src/sandbox/store.ts';
 import { runs } from '../support/depth.ts';
 import {
+  as,
   asHolder,
   balance,
   type Fields,
@@ -15,6 +16,7 @@ import {
   openStore,
   post,
   refusalOf,
+  reopen,
   resultOf,
 } from '../support/sandbox.ts';
 
@@ -23,17 +25,9 @@ const TX_HASH = 'ab'.repeat(32);
 
 const create = (store: SandboxStore, fields: Fields = {}, crm = '7') =>
   post(store, '/payments/v1/orders/create', crm, { currency: 'DEMO', amount: '20.50', ...fields });
-const gate = (
-  store: SandboxStore,
-  verb: string,
-  code: unknown,
-  fields: Fields = {},
-): Promise<SandboxAnswer> => {
-  const reads = verb === 'order_info' || verb === 'terminals';
-  return asHolder(store, 'wallet', [reads ? 'GET' : 'POST', `/payments/v1/gate/${verb}`], {
-    code,
-    ...fields,
-  });
+const gate = (store: SandboxStore, verb: string, code: unknown, fields: Fields = {}) => {
+  const method = verb === 'order_info' || verb === 'terminals' ? 'GET' : 'POST';
+  return asHolder(store, 'wallet', [method, `/payments/v1/gate/${verb}`], { code, ...fields });
 };
 const stateOf = async (store: SandboxStore, code: unknown) =>
   resultOf(await gate(store, 'order_info', code))['state'];
@@ -44,17 +38,15 @@ async function newCode(store: SandboxStore, fields: Fields = {}): Promise<unknow
 
 t.test('payment order: paid by card, it books amount less fee and notifies the merchant', async (t) => {
   const path = await logPath(t);
-  const store = await openStore(path);
+  const store = await openStore(t, path);
   const order = resultOf(await create(store, { description: 'tea', externalId: '1' }));
   t.match(order, { state: 'open', amount: '20.50', description: 'tea', code: /^[\w-]{22}$/ });
   t.strictSame(resultOf(await create(store, { externalId: '1' })), order, 'the same number opens one order');
   t.strictSame(refusalOf(await create(store, { externalId: '1', amount: '1' })), [409, 2109]);
   const { code } = order;
   t.match(resultOf(await gate(store, 'order_info', code)), { state: 'open', amount: '20.50', payment: null });
-  t.match(resultOf(await gate(store, 'terminals', code))['terminals'], [
-    { method: 'card' },
-    { method: 'p2p' },
-  ]);
+  const { terminals } = resultOf(await gate(store, 'terminals', code));
+  t.match(terminals, [{ method: 'card' }, { method: 'p2p' }]);
   const declined = await gate(store, 'pay_card', code, { ...CARD, cardNumber: DECLINED_CARD });
   t.strictSame(refusalOf(declined), [402, 2410]);
   t.equal(await stateOf(store, code), 'open', 'a declined card leaves the order open');
@@ -66,31 +58,23 @@ t.test('payment order: paid by card, it books amount less fee and notifies the m
   t.match(JSON.parse(events).result.events, [
     { type: 'TxInWallet', crmId: '7', data: { txType: 7, tag: 'tea' } },
   ]);
-  await store.close();
-  const again = await openStore(path);
+  const again = await reopen(t, store, path);
   t.equal(await balance(again, '7', 'DEMO'), '1020.30');
-  const info = resultOf(await get(again, '/payments/v1/orders/info', '7', { id: String(order['id']) }));
+  const merchant = as(again, 'payments', '7');
+  const info = await merchant.read('orders/info', { id: String(order['id']) });
   t.match(info, { state: 'paid', payments: [{ state: 'declined', card: '0002' }, { id: paid['id'] }] });
-  t.match(resultOf(await get(again, '/payments/v1/payments/list', '7', { limit: '1' })), {
-    payments: [{ id: paid['id'] }],
-    next: paid['id'],
-  });
-  t.strictSame(
-    resultOf(await get(again, '/payments/v1/payments/get', '7', { id: String(paid['id']) })),
-    paid,
-  );
-  await again.close();
+  const listed = await merchant.read('payments/list', { limit: '1' });
+  t.match(listed, { payments: [{ id: paid['id'] }], next: paid['id'] });
+  t.strictSame(await merchant.read('payments/get', { id: String(paid['id']) }), paid);
 });
 
 t.test('payment order: one payment under way at a time; cancelled, the order is open again', async (t) => {
-  const store = await openStore(await logPath(t));
+  const store = await openStore(t);
   const code = await newCode(store);
   const waiting = resultOf(await gate(store, 'pay_p2p', code));
   t.match(waiting, { state: 'waiting', account: /^DE/, reference: /^P\d+-1$/ });
-  t.match(resultOf(await gate(store, 'order_info', code)), {
-    state: 'pending',
-    payment: { id: waiting['id'] },
-  });
+  const pending = resultOf(await gate(store, 'order_info', code));
+  t.match(pending, { state: 'pending', payment: { id: waiting['id'] } });
   for (const verb of ['pay_p2p', 'pay_card', 'pay_crypto'])
     t.strictSame(refusalOf(await gate(store, verb, code, CARD)), [409, 2404], verb);
   for (const verb of ['cancel_crypto', 'confirm_crypto'])
@@ -105,37 +89,29 @@ t.test('payment order: one payment under way at a time; cancelled, the order is 
   t.match(resultOf(await confirm('7', second['id'])), { state: 'completed', fee: '0.00' });
   t.equal(await balance(store, '7', 'DEMO'), '1020.50');
   t.strictSame(refusalOf(await confirm('7', second['id'])), [409, 2406], 'once');
-  await store.close();
 });
 
 t.test('payment order: crypto is proven by a transaction that counts once', async (t) => {
-  const store = await openStore(await logPath(t));
-  const [first, second] = [
-    await newCode(store, { currency: 'GATE' }),
-    await newCode(store, { currency: 'GATE' }),
-  ];
-  t.match(resultOf(await gate(store, 'pay_crypto', first, { terminalId: 3 })), {
-    address: /^gate1[0-9a-f]{38}$/,
-  });
+  const store = await openStore(t);
+  const first = await newCode(store, { currency: 'GATE' });
+  const second = await newCode(store, { currency: 'GATE' });
+  const asked = resultOf(await gate(store, 'pay_crypto', first, { terminalId: 3 }));
+  t.match(asked, { address: /^gate1[0-9a-f]{38}$/ });
   for (const txHash of ['', 'ab', 'g'.repeat(64), 5, undefined])
     t.equal((await gate(store, 'confirm_crypto', first, { txHash })).status, 400, String(txHash));
-  t.match(resultOf(await gate(store, 'confirm_crypto', first, { txHash: `0x${TX_HASH}` })), {
-    txHash: TX_HASH,
-  });
+  const confirmed = resultOf(await gate(store, 'confirm_crypto', first, { txHash: `0x${TX_HASH}` }));
+  t.match(confirmed, { txHash: TX_HASH });
   t.equal(await balance(store, '7', 'GATE'), '1020.50000000');
   resultOf(await gate(store, 'pay_crypto', second));
-  t.strictSame(
-    refusalOf(await gate(store, 'confirm_crypto', second, { txHash: TX_HASH.toUpperCase() })),
-    [409, 2412],
-  );
+  const again = await gate(store, 'confirm_crypto', second, { txHash: TX_HASH.toUpperCase() });
+  t.strictSame(refusalOf(again), [409, 2412]);
   t.match(resultOf(await gate(store, 'cancel_crypto', second)), { state: 'cancelled' });
   t.equal(await balance(store, '7', 'GATE'), '1020.50000000');
-  await store.close();
 });
 
 t.test('payment order: expires by the clock, whatever it waits for', async (t) => {
   let nowMs = NOW_MS;
-  const store = await openStore(await logPath(t), () => nowMs);
+  const store = await openStore(t, undefined, () => nowMs);
   const code = await newCode(store, { lifetimeSeconds: 60 });
   const waiting = resultOf(await gate(store, 'pay_p2p', code));
   nowMs += 59_999;
@@ -147,11 +123,10 @@ t.test('payment order: expires by the clock, whatever it waits for', async (t) =
   const late = await post(store, '/payments/v1/payments/confirm', '7', { paymentId: waiting['id'] });
   t.strictSame(refusalOf(late), [409, 2402]);
   t.equal(await balance(store, '7', 'DEMO'), '1000.00');
-  await store.close();
 });
 
 t.test('payments: every refusal has its code and books nothing', async (t) => {
-  const store = await openStore(await logPath(t));
+  const store = await openStore(t);
   const orders: [Fields, number][] = [
     [{ currency: 'EUR' }, 2101],
     [{ amount: '0' }, 2103],
@@ -195,19 +170,15 @@ t.test('payments: every refusal has its code and books nothing', async (t) => {
   for (const [path, query, expected] of reads)
     t.equal(refusalOf(await get(store, `/payments/v1/${path}`, '7', query))[1], expected, path);
   const { id } = resultOf(await create(store));
-  t.equal(
-    refusalOf(await get(store, '/payments/v1/orders/info', '8', { id: String(id) }))[1],
-    2401,
-    'another’s',
-  );
+  const foreign = await as(store, 'payments', '8').notRead('orders/info', { id: String(id) });
+  t.equal(foreign[1], 2401, 'another’s');
   t.equal(await balance(store, '7', 'DEMO'), '1000.00');
-  await store.close();
 });
 
 t.test(
   'payment codes: resolved for the gateway alone; a wrong code is one and the same refusal',
   async (t) => {
-    const store = await openStore(await logPath(t));
+    const store = await openStore(t);
     const order = resultOf(await create(store));
     const query = new Map([['code', String(order['code'])]]);
     const asked = { method: 'GET', path: '/payments/v1/capability/resolve', query, crm: undefined, body: {} };
@@ -241,24 +212,16 @@ t.test(
       refusalOf(await asHolder(store, 'wallet', ['GET', '/payments/v1/orders/info'], { id: '1' }))[0],
       401,
     );
-    await store.close();
   },
 );
 
 t.test(
   'payments: a merchant gets exactly what was paid less the fees, over random steps and restarts',
   async (t) => {
+    const VERBS = 'pay_card declined pay_p2p cancel_p2p confirm pay_crypto confirm_crypto'.split(' ');
     const step = fc.record({
       at: fc.nat({ max: 2 }),
-      verb: fc.constantFrom(
-        'pay_card',
-        'declined',
-        'pay_p2p',
-        'cancel_p2p',
-        'confirm',
-        'pay_crypto',
-        'confirm_crypto',
-      ),
+      verb: fc.constantFrom(...VERBS),
       restart: fc.boolean(),
     });
     let hashes = 0;
@@ -268,7 +231,7 @@ t.test(
         fc.integer({ min: 1, max: 99_999 }),
         async (steps, minor) => {
           const path = await logPath(t);
-          let store = await openStore(path);
+          let store = await openStore(t, path);
           const amount = `${Math.trunc(minor / 100)}.${String(minor % 100).padStart(2, '0')}`;
           const codes = [
             await newCode(store, { amount }),
@@ -279,22 +242,17 @@ t.test(
           for (const { at, verb, restart } of steps) {
             const code = codes[at];
             hashes += 1;
-            hashes += 1;
             let answer: SandboxAnswer;
             if (verb === 'confirm') {
-              const { payment } = resultOf(await gate(store, 'order_info', code)) as {
-                payment: Fields | null;
-              };
-              answer = await post(store, '/payments/v1/payments/confirm', '7', {
-                paymentId: payment?.['id'] ?? '1',
-              });
+              const { payment } = resultOf(await gate(store, 'order_info', code));
+              const paymentId = (payment as Fields | null)?.['id'] ?? '1';
+              answer = await post(store, '/payments/v1/payments/confirm', '7', { paymentId });
             } else if (verb === 'declined')
               answer = await gate(store, 'pay_card', code, { ...CARD, cardNumber: DECLINED_CARD });
-            else
-              answer = await gate(store, verb, code, {
-                ...CARD,
-                txHash: hashes.toString(16).padStart(64, '0'),
-              });
+            else {
+              const txHash = hashes.toString(16).padStart(64, '0');
+              answer = await gate(store, verb, code, { ...CARD, txHash });
+            }
             const payment = answer.status === 200 ? resultOf(answer) : {};
             if (payment['state'] === 'completed') {
               const net = minorOf(payment['amount']) - minorOf(payment['fee']);
@@ -303,7 +261,7 @@ t.test(
             }
             if (!restart) continue;
             await store.close();
-            store = await openStore(path);
+            store = await openStore(t, path);
           }
           t.equal(minorOf(await balance(store, '7', 'DEMO')), demo);
           t.equal(minorOf(await balance(store, '7', 'GATE')), coins);

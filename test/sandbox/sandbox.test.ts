@@ -50,26 +50,23 @@ async function call(
   return { status: response.status, body: (await response.json()) as Answer['body'] };
 }
 
+/** What a call that succeeds returns. */
+const done = (result: object) => ({ status: 200, body: { result } });
+const refusal = (status: number, code: number) => ({ status, body: { error: { code } } });
+
 t.test(
   'sign-up: wallet and chat know both users at once, and modules that are not served keep nothing',
   async (t) => {
     const folder = await dataPath(t);
     const sandbox = await start(t, folder);
     for (const userId of ['11', '12', '11']) sandbox.signedUp(userId);
-    const paid = await call(`${sandbox.modules.wallet}/wallet/v1/transfers/create`, '11', {
-      currency: 'DEMO',
-      amount: '1.00',
-      toUserId: '12',
-    });
-    t.match(paid, { status: 200, body: { result: { partnerInfo: '12' } } });
-    const written = await call(`${sandbox.modules.chat}/chat/v1/chats/create_private`, '11', {
-      userId: '12',
-    });
-    t.equal(written.status, 200);
-    const unknown = await call(`${sandbox.modules.chat}/chat/v1/chats/create_private`, '11', {
-      userId: '13',
-    });
-    t.match(unknown, { status: 404, body: { error: { code: 2207 } } });
+    const body = { currency: 'DEMO', amount: '1.00', toUserId: '12' };
+    const paid = await call(`${sandbox.modules.wallet}/wallet/v1/transfers/create`, '11', body);
+    t.match(paid, done({ partnerInfo: '12' }));
+    const write = (userId: string) =>
+      call(`${sandbox.modules.chat}/chat/v1/chats/create_private`, '11', { userId });
+    t.equal((await write('12')).status, 200);
+    t.match(await write('13'), refusal(404, 2207));
     await sandbox.close();
     const log = await readFile(join(folder, 'sandbox', 'log.jsonl'), 'utf8');
     t.equal(log.split('"opened"').length - 1, 2, 'each account is opened once');
@@ -99,36 +96,24 @@ t.test('docs/sandbox.md: names every endpoint, error code and fault mode of the 
 t.test('sandbox: serves its modules under both kinds of address, and nothing else', async (t) => {
   const sandbox = await start(t);
   for (const base of [sandbox.url, sandbox.modules.wallet]) {
-    t.match(await call(`${base}/wallet/v1/balance/get?currency=DEMO`, '7'), {
-      status: 200,
-      body: { result: { balances: [{ balance: '1000.00' }] } },
-    });
+    t.match(
+      await call(`${base}/wallet/v1/balance/get?currency=DEMO`, '7'),
+      done({ balances: [{ balance: '1000.00' }] }),
+    );
   }
-  t.equal(
-    (await call(`${sandbox.modules.chat}/wallet/v1/info/get`, '7')).status,
-    404,
-    'not through another module',
-  );
-  for (const path of [
-    '/',
-    '/wallet',
-    '/bank/v1/x/y',
-    '/at/bank/bank/v1/x',
-    '//',
-    '/events',
-    '/sandbox/v1/nothing',
-  ]) {
-    t.equal((await call(`${sandbox.url}${path}`, '7')).status, 404, path);
-  }
-  t.match(await call(`${sandbox.modules.wallet}/events`), { status: 200, body: { result: { events: [] } } });
-  t.match(await call(`${sandbox.url}/wallet/v1/info/get`), { status: 401, body: { error: { code: 2001 } } });
+  const { status } = await call(`${sandbox.modules.chat}/wallet/v1/info/get`, '7');
+  t.equal(status, 404, 'not through another module');
+  const unknown = '/ /wallet /bank/v1/x/y /at/bank/bank/v1/x // /events /sandbox/v1/nothing'.split(' ');
+  for (const path of unknown) t.equal((await call(`${sandbox.url}${path}`, '7')).status, 404, path);
+  t.match(await call(`${sandbox.modules.wallet}/events`), done({ events: [] }));
+  t.match(await call(`${sandbox.url}/wallet/v1/info/get`), refusal(401, 2001));
 });
 
 t.test('sandbox: bodies that are no JSON object, too large or of another type are refused', async (t) => {
   const { url } = await start(t);
   const path = `${url}/wallet/v1/transfers/create`;
   for (const body of ['{', '[]', '"x"', 'null', '1']) {
-    t.match(await call(path, '7', body), { status: 400, body: { error: { code: 2002 } } }, body);
+    t.match(await call(path, '7', body), refusal(400, 2002), body);
   }
   t.equal((await call(path, '7', `"${'x'.repeat(64 * 1024)}"`)).status, 413);
   t.equal((await call(path, '7', '{}', { 'content-type': 'text/plain' })).status, 415);
@@ -150,14 +135,8 @@ t.test('chat: all users are in the lobby, a personal chat is closed to others', 
   const personal = chats[1]?.id ?? '';
   const send = (crm: string, message: unknown): Promise<Answer> =>
     call(`${url}/chat/v1/messages/send`, crm, message);
-  t.match(await send('7', { chatId: personal, text: 'mine' }), {
-    status: 200,
-    body: { result: { senderId: '7' } },
-  });
-  t.match(await send('8', { chatId: personal, text: 'hello' }), {
-    status: 403,
-    body: { error: { code: 2202 } },
-  });
+  t.match(await send('7', { chatId: personal, text: 'mine' }), done({ senderId: '7' }));
+  t.match(await send('8', { chatId: personal, text: 'hello' }), refusal(403, 2202));
   t.equal((await call(`${url}/chat/v1/messages/list?chatId=${personal}`, '8')).status, 403);
   t.equal((await call(`${url}/chat/v1/members/list?chatId=${personal}`, '8')).status, 403);
   t.equal((await send('8', { chatId: '99', text: 'x' })).status, 404);
@@ -167,10 +146,8 @@ t.test('chat: all users are in the lobby, a personal chat is closed to others', 
   for (const text of ['one', 'two', 'three']) t.equal((await send('8', { chatId: 1, text })).status, 200);
   const first = await call(`${url}/chat/v1/messages/list?chatId=1&limit=2`, '7');
   t.match(first.body.result, { messages: [{ text: 'three' }, { text: 'two' }] });
-  const second = await call(
-    `${url}/chat/v1/messages/list?chatId=1&before=${first.body.result?.['next']}`,
-    '7',
-  );
+  const before = first.body.result?.['next'];
+  const second = await call(`${url}/chat/v1/messages/list?chatId=1&before=${before}`, '7');
   t.match(second.body.result, { messages: [{ text: 'one' }], next: null });
   const events = await call(`${url}/events?module=chat`);
   t.match(events.body.result, {
@@ -185,18 +162,10 @@ t.test('chat: one-time codes reach the outbox, from the gateway itself only', as
   const code = { channel: 'phone', address: '+491701234567', code: '12345678' };
   t.equal((await call(path, undefined, code)).status, 200);
   t.equal((await call(path, '7', code)).status, 403, 'not for a user');
-  t.equal(
-    (await call(path, undefined, code, { 'x-scopes': 'Capability:chat' })).status,
-    403,
-    'not for a code',
-  );
-  for (const bad of [
-    { ...code, channel: 'fax' },
-    { ...code, address: '' },
-    { ...code, code: undefined },
-  ]) {
-    t.equal((await call(path, undefined, bad)).status, 400);
-  }
+  const forCode = await call(path, undefined, code, { 'x-scopes': 'Capability:chat' });
+  t.equal(forCode.status, 403, 'not for a code');
+  for (const bad of [{ channel: 'fax' }, { address: '' }, { code: undefined }])
+    t.equal((await call(path, undefined, { ...code, ...bad })).status, 400, JSON.stringify(bad));
   await sandbox.close();
   const again = await start(t, folder);
   t.match(await call(`${again.url}/sandbox/v1/outbox`), { body: { result: { deliveries: [code] } } });
@@ -218,7 +187,7 @@ t.test('faults: each mode fails its own module alone, until ok', async (t) => {
   await t.rejects(wallet(), 'down');
   t.equal((await call(`${url}/chat/v1/chats/list`, '7')).status, 200, 'chat is well');
   await fault({ module: 'wallet', mode: 'error' });
-  t.match(await wallet(), { status: 500, body: { error: { code: 2008 } } });
+  t.match(await wallet(), refusal(500, 2008));
   await fault({ module: 'wallet', mode: 'cut' });
   await t.rejects(wallet(), 'cut');
   await fault({ module: 'wallet', mode: 'slow', delayMs: 60 });
@@ -237,10 +206,8 @@ t.test('faults: each mode fails its own module alone, until ok', async (t) => {
 t.test('sandbox: a log that is damaged refuses the start with its line', async (t) => {
   const folder = await dataPath(t);
   await (await startSandbox({ dataPath: folder })).close();
-  await writeFile(
-    join(folder, 'sandbox', 'log.jsonl'),
-    'nonsense\n{"module":"wallet","type":"x","tick":"1"}\n',
-  );
+  const log = 'nonsense\n{"module":"wallet","type":"x","tick":"1"}\n';
+  await writeFile(join(folder, 'sandbox', 'log.jsonl'), log);
   await t.rejects(startSandbox({ dataPath: folder }), /line 1 is damaged/);
 });
 
@@ -357,11 +324,8 @@ t.test('sandbox: kill -9 under load loses no acknowledged transfer and books non
     const client = async (): Promise<void> => {
       for (;;) {
         sent += 1;
-        const answer = await call(`${url}/wallet/v1/transfers/create`, '7', {
-          currency: 'GATE',
-          amount: '0.00000001',
-          toUserId: '8',
-        });
+        const body = { currency: 'GATE', amount: '0.00000001', toUserId: '8' };
+        const answer = await call(`${url}/wallet/v1/transfers/create`, '7', body);
         if (answer.status === 200) acknowledged += 1;
         if (acknowledged >= (round + 1) * 100) child.kill('SIGKILL');
       }

@@ -50,6 +50,13 @@ async function supervised(t: Test, start: (options: SandboxOptions) => Promise<R
   };
 }
 
+/** One that serves nothing and never ends. */
+function stub(): RunningSandbox {
+  const crashed = new Promise<Error>(() => undefined);
+  const nothing = { modules: {}, moduleKey: '', signedUp: () => undefined, close: async () => undefined };
+  return { url: 'http://127.0.0.1:1', crashed, ...nothing };
+}
+
 // covers S158
 t.test('supervisor: a sandbox that ended serves again at the same address, with what was kept', async (t) => {
   const started: RunningSandbox[] = [];
@@ -77,16 +84,7 @@ t.test('supervisor: waits grow to a minute, and begin anew after one that stayed
   let fails = false;
   const { end, pass, waits, clock } = await supervised(t, async () => {
     if (fails) throw FULL;
-    const url = 'http://127.0.0.1:1';
-    const crashed = new Promise<Error>(() => undefined);
-    return {
-      url,
-      modules: {},
-      moduleKey: '',
-      crashed,
-      signedUp: () => undefined,
-      close: async () => undefined,
-    };
+    return stub();
   });
   fails = true;
   await end();
@@ -106,16 +104,7 @@ t.test('supervisor: once closed nothing is started again', async (t) => {
   let starts = 0;
   const { sandbox, end, pass, waits } = await supervised(t, async () => {
     starts += 1;
-    const url = 'http://127.0.0.1:1';
-    const crashed = new Promise<Error>(() => undefined);
-    return {
-      url,
-      modules: {},
-      moduleKey: '',
-      crashed,
-      signedUp: () => undefined,
-      close: async () => undefined,
-    };
+    return stub();
   });
   await end();
   await sandbox.close();

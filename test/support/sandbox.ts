@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import { closeAfter } from '../../kit/close-after.ts';
 import { type SandboxAnswer, SandboxStore } from '../../src/sandbox/store.ts';
 
 export type Fields = Record<string, unknown>;
@@ -15,8 +16,14 @@ export async function logPath(test: Test): Promise<string> {
 
 export const NOW_MS = Date.parse('2026-01-02T03:04:05.678Z');
 
-export function openStore(path: string, clock = () => NOW_MS): Promise<SandboxStore> {
-  return SandboxStore.open(path, clock);
+/** A store over a log, a new one unless given; closed with the test. */
+export async function openStore(test: Test, path?: string, clock = () => NOW_MS): Promise<SandboxStore> {
+  return closeAfter(test, await SandboxStore.open(path ?? (await logPath(test)), clock));
+}
+
+export async function reopen(test: Test, store: SandboxStore, path: string): Promise<SandboxStore> {
+  await store.close();
+  return openStore(test, path);
 }
 
 export function get(
@@ -42,6 +49,18 @@ export function post(
   body: Fields,
 ): Promise<SandboxAnswer> {
   return store.handle({ method: 'POST', path, query: new Map(), crm, scopes: undefined, body });
+}
+
+/** Calls of a module by one user, or by the gateway itself; those with `not` are refused, with `[status, code]`. */
+export function as(store: SandboxStore, module: string, crm: string | undefined) {
+  const at = (path: string) => `/${module}/v1/${path}`;
+  const reading = (path: string, query?: Record<string, string>) => get(store, at(path), crm, query);
+  return {
+    read: async (path: string, query?: Record<string, string>) => resultOf(await reading(path, query)),
+    act: async (path: string, body: Fields) => resultOf(await post(store, at(path), crm, body)),
+    notRead: async (path: string, query?: Record<string, string>) => refusalOf(await reading(path, query)),
+    notAct: async (path: string, body: Fields) => refusalOf(await post(store, at(path), crm, body)),
+  };
 }
 
 export function resultOf(answer: SandboxAnswer): Fields {
