@@ -50,7 +50,7 @@ async function call(
   return { status: response.status, body: (await response.json()) as Answer['body'] };
 }
 
-/** What a call that succeeds returns. */
+/** The answer to a call that succeeds. */
 const done = (result: object) => ({ status: 200, body: { result } });
 const refusal = (status: number, code: number) => ({ status, body: { error: { code } } });
 

@@ -4,7 +4,7 @@ import t from 'tap';
 import { MINUTE_MS, toIso } from '../../../src/domain/time.ts';
 import { attemptLine, createAttemptLog, type LoggedAttempt } from '../../../src/io/webhooks/attempt-log.ts';
 import { runs } from '../../support/depth.ts';
-import { createRig } from '../../support/events/webhooks.ts';
+import { startRig } from '../../support/events/webhooks.ts';
 
 const TIME = '2026-11-21T00:00:00.000Z';
 /** Longest write that a pipe takes whole. */
@@ -84,7 +84,7 @@ t.test('attempt log: Log.requests selects all attempts, those that did not deliv
 t.test(
   'attempt log: each attempt once, with the stored next try; no path, query, body or answer',
   async (t) => {
-    const rig = await createRig();
+    const rig = await startRig(t, []);
     await rig.register('77', { webhookUrl: 'https://hook77.example/secret-path?token=secret-query' });
     rig.receivers.answer = () => 503;
     rig.log.append({}, { note: 'secret-body' });

@@ -3,6 +3,7 @@
  * Time stands still until the test moves it; nothing touches a socket.
  */
 import { createHash, randomUUID } from 'node:crypto';
+import type { Test } from 'tap';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { type AppProtocol, app } from '../../../src/actors/apps/app.ts';
 import type { WebhookView } from '../../../src/actors/apps/app-state.ts';
@@ -379,4 +380,28 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     },
     settle,
   };
+}
+
+export interface StartedRig extends Rig {
+  /** Appends so many events, alike, and waits for their deliveries. */
+  append(count?: number, fields?: Partial<StoredEvent>): Promise<void>;
+}
+
+/** A rig with these applications; the test fails where its dispatcher reports a bug. */
+export async function startRig(
+  t: Test,
+  appIds: readonly string[] = ['77'],
+  options: RigOptions = {},
+): Promise<StartedRig> {
+  const rig = await createRig(options);
+  t.teardown(() => {
+    if (rig.faults.length > 0) throw new AggregateError(rig.faults, 'bugs of the dispatcher');
+  });
+  for (const appId of appIds) await rig.register(appId);
+  return Object.assign(rig, {
+    async append(count = 1, fields: Partial<StoredEvent> = {}) {
+      for (let n = 0; n < count; n += 1) rig.log.append(fields);
+      await rig.settle();
+    },
+  });
 }
