@@ -1,19 +1,18 @@
 /** Applications from the outside: registration, refusals, API keys, removal, and what every owner can see. */
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import { app } from '../../../src/actors/apps/app.ts';
 import { RING_SIZE } from '../../../src/actors/runtime/idempotency.ts';
 import { APPS_MAX, type AppKey, type SealedKey } from '../../../src/domain/apps.ts';
-import { HOUR_MS } from '../../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../../../src/domain/time.ts';
 import { askOptions } from '../../../src/io/accounts/account.ts';
 import { createApiKeyCipher, openApiKeyCipher, SealKeyUnusable } from '../../../src/io/apps/api-keys.ts';
 import { createAppRoutes } from '../../../src/io/routes/apps.ts';
 import { openKeys } from '../../../src/io/webhooks/signature.ts';
-import { type Account, type Answer, cookie, startAccounts } from '../../support/account.ts';
+import { type Account, type Answer, cookie, refused, startAccounts } from '../../support/account.ts';
 import { createTestActors } from '../../support/actors/actors.ts';
 import { CIPHER, SHOP } from '../../support/admin.ts';
-
-const DAY_MS = 86_400_000;
 
 interface App {
   readonly id: string;
@@ -25,19 +24,19 @@ interface App {
 }
 
 async function start(t: Test, options: Parameters<typeof startAccounts>[0] = {}) {
-  const fixture = startAccounts({ routes: () => createAppRoutes(CIPHER), ...options });
-  t.teardown(async () => {
-    await fixture.close();
-    const bugs = [...fixture.http.bugs, ...fixture.actors.bugs, ...fixture.touchFailures];
-    if (bugs.length > 0) throw new Error(`bugs: ${bugs.map(String).join(', ')}`);
-  });
+  const fixture = closeAfter(t, startAccounts({ routes: () => createAppRoutes(CIPHER), ...options }));
   const owner = await fixture.signUp();
   const send = (account: Account, path: string, body: unknown, headers: Record<string, string> = {}) =>
     fixture.post(`/auth/v1/app/${path}`, body, { ...cookie(account.sid), ...headers });
   const upsert = (body: unknown, account = owner) => send(account, 'upsert_usr_app', body);
   const list = async (account = owner) =>
     (await fixture.get('/auth/v1/app/list', cookie(account.sid))).result as App[];
-  return { ...fixture, owner, send, upsert, list };
+  /** A new application; `SHOP` unless given. */
+  const created = async (body: object = SHOP) => appOf(t, await upsert(body));
+  const rotate = (body: object, account = owner) => send(account, 'rotate_key', body);
+  const info = (query: string, account = owner) =>
+    fixture.get(`/auth/v1/app/info?${query}`, cookie(account.sid));
+  return { ...fixture, owner, send, upsert, list, created, rotate, info };
 }
 
 function appOf(t: Test, answer: Answer): App {
@@ -45,62 +44,38 @@ function appOf(t: Test, answer: Answer): App {
   return answer.result as App;
 }
 
-function refused(t: Test, { status, error }: Answer, expected: number, text: RegExp, note?: string): void {
-  t.match({ status, text: JSON.stringify(error) }, { status: expected, text }, note ?? String(text));
-}
-
 // covers R14 R63 R64
 t.test('apps: a new application has the documented shape and shows its API key once', async (t) => {
-  const { upsert, list, get, owner } = await start(t);
-  const created = appOf(
-    t,
-    await upsert({
-      ...SHOP,
-      webhookUrl: 'https://shop.example/hook',
-      currencies: ['EUR'],
-      netTypes: [0, 255],
-    }),
-  );
-  t.match(created, {
-    ...SHOP,
-    id: /^[1-9][0-9]{17,18}$/,
-    webhookUrl: 'https://shop.example/hook',
-    currencies: ['EUR'],
-    netTypes: [0, 255],
-    approved: false,
-    mcpEnabled: false,
-    disabled: false,
-    mcpPublicKey: null,
-    success_count: 0,
-    failed_count: 0,
-    last_tick: '0',
-    apiKey: /^ghk_[A-Za-z0-9_-]{43}$/,
-  });
-  const { apiKey: _apiKey, ...rest } = created;
+  const { list, created, info } = await start(t);
+  const fields = { webhookUrl: 'https://shop.example/hook', currencies: ['EUR'], netTypes: [0, 255] };
+  const { apiKey, ...rest } = await created({ ...SHOP, ...fields });
+  t.match(apiKey, /^ghk_[A-Za-z0-9_-]{43}$/);
+  const closed = { approved: false, mcpEnabled: false, disabled: false, mcpPublicKey: null };
+  const counters = { success_count: 0, failed_count: 0, last_tick: '0' };
+  t.match(rest, { ...SHOP, id: /^[1-9][0-9]{17,18}$/, ...fields, ...closed, ...counters });
   t.same(await list(), [rest]);
-  t.same((await get(`/auth/v1/app/info?id=${created.id}`, cookie(owner.sid))).result, rest);
-  t.same(appOf(t, await upsert({})), rest, 'an update shows no key');
+  t.same((await info(`id=${rest.id}`)).result, rest);
+  t.same(await created({}), rest, 'an update shows no key');
 });
 
 // covers R14
 t.test('apps: every route takes appId, and its former name id', async (t) => {
-  const { upsert, send, get, owner } = await start(t);
-  const one = appOf(t, await upsert(SHOP)).id;
-  const two = appOf(t, await upsert({ name: 'Two', url: 'https://two.example' })).id;
-  const info = (query: string) => get(`/auth/v1/app/info?${query}`, cookie(owner.sid));
+  const { upsert, send, owner, rotate, created, info } = await start(t);
+  const one = (await created()).id;
+  const two = (await created({ name: 'Two', url: 'https://two.example' })).id;
   t.match((await info(`appId=${one}`)).result, { id: one });
   t.match((await info(`id=${one}`)).result, { id: one });
   t.match((await info(`id=${one}&appId=${one}`)).result, { id: one });
   refused(t, await info(`id=${one}&appId=${two}`), 400, /query: appId and id, its former name, differ/);
   refused(t, await info(''), 400, /query\/?\S*appId/);
   refused(t, await info('id=x'), 400, /appId/);
-  t.equal(appOf(t, await upsert({ appId: one, name: 'By appId' })).id, one);
-  t.equal(appOf(t, await upsert({ id: two, name: 'By id' })).id, two);
-  t.equal(appOf(t, await upsert({ appId: null, id: two, name: 'Again' })).id, two);
+  t.equal((await created({ appId: one, name: 'By appId' })).id, one);
+  t.equal((await created({ id: two, name: 'By id' })).id, two);
+  t.equal((await created({ appId: null, id: two, name: 'Again' })).id, two);
   const both = { appId: one, id: two };
   refused(t, await upsert({ ...both, name: 'Which' }), 400, /body: appId and id/);
-  t.match((await send(owner, 'rotate_key', { appId: one })).result, { id: one, name: 'By appId' });
-  t.match((await send(owner, 'rotate_key', { id: one, finish: true })).result, { id: one });
+  t.match((await rotate({ appId: one })).result, { id: one, name: 'By appId' });
+  t.match((await rotate({ id: one, finish: true })).result, { id: one });
   for (const route of ['remove', 'rotate_key']) {
     refused(t, await send(owner, route, both), 400, /body: appId and id/, route);
     refused(t, await send(owner, route, {}), 400, /appId/, route);
@@ -111,103 +86,65 @@ t.test('apps: every route takes appId, and its former name id', async (t) => {
 
 // covers R14 R63
 t.test('apps: an update without an id finds the application by its url', async (t) => {
-  const { upsert, list } = await start(t);
-  const one = appOf(t, await upsert(SHOP));
-  t.equal(
-    appOf(t, await upsert({ url: 'https://SHOP.example/', name: 'Renamed' })).id,
-    one.id,
-    'same address',
-  );
-  t.equal(appOf(t, await upsert({ name: 'Renamed', url: 'https://new.example' })).id, one.id, 'same name');
+  const { upsert, list, created } = await start(t);
+  const one = await created();
+  const renamed = await created({ url: 'https://SHOP.example/', name: 'Renamed' });
+  t.equal(renamed.id, one.id, 'same address');
+  t.equal((await created({ name: 'Renamed', url: 'https://new.example' })).id, one.id, 'same name');
   t.match(await list(), [{ name: 'Renamed', url: 'https://new.example' }]);
-  t.equal(appOf(t, await upsert({ netTypes: [1] })).id, one.id, 'the only one');
-  const two = appOf(t, await upsert({ name: 'Two', url: 'https://two.example' }));
+  t.equal((await created({ netTypes: [1] })).id, one.id, 'the only one');
+  const two = await created({ name: 'Two', url: 'https://two.example' });
   t.not(two.id, one.id);
   refused(t, await upsert({ netTypes: [1] }), 400, /name and url/, 'both omitted, two of them');
   refused(t, await upsert({ name: 'Three' }), 400, /name and url/);
   refused(t, await upsert({ url: 'https://three.example' }), 400, /name and url/);
-  t.equal(
-    appOf(t, await upsert({ url: 'https://two.example', name: 'Renamed' })).id,
-    two.id,
-    'address first',
-  );
-  t.equal(appOf(t, await upsert({ id: one.id, name: 'One' })).id, one.id);
+  const found = await created({ url: 'https://two.example', name: 'Renamed' });
+  t.equal(found.id, two.id, 'address first');
+  t.equal((await created({ id: one.id, name: 'One' })).id, one.id);
   t.match(await list(), [{ name: 'One' }, { name: 'Renamed' }]);
   t.equal((await list()).length, 2);
 });
 
 t.test('apps: null and omitted are unchanged, an empty webhookUrl and empty lists take effect', async (t) => {
-  const { upsert } = await start(t);
-  const full = {
-    ...SHOP,
-    webhookUrl: 'https://shop.example/hook',
-    currencies: ['EUR', 'USD'],
-    netTypes: [3],
-  };
-  const { apiKey: _apiKey, ...created } = appOf(t, await upsert(full));
+  const { created } = await start(t);
+  const lists = { currencies: ['EUR', 'USD'], netTypes: [3] };
+  const full = { ...SHOP, webhookUrl: 'https://shop.example/hook', ...lists };
+  const { apiKey: _apiKey, ...first } = await created(full);
   const nulls = { name: null, url: null, webhookUrl: null, currencies: null, netTypes: null, id: null };
-  t.same(appOf(t, await upsert(nulls)), created);
-  t.same(appOf(t, await upsert({})), created);
-  t.match(appOf(t, await upsert({ currencies: ['BTC'] })), { ...full, currencies: ['BTC'] });
-  t.match(appOf(t, await upsert({ webhookUrl: '', currencies: [], netTypes: [] })), {
-    ...SHOP,
-    webhookUrl: null,
-    currencies: [],
-    netTypes: [],
-  });
+  t.same(await created(nulls), first);
+  t.same(await created({}), first);
+  t.match(await created({ currencies: ['BTC'] }), { ...full, currencies: ['BTC'] });
+  const emptied = await created({ webhookUrl: '', currencies: [], netTypes: [] });
+  t.match(emptied, { ...SHOP, webhookUrl: null, currencies: [], netTypes: [] });
 });
 
 // covers R108
 t.test('apps: what does not fit is 400, names the field and changes nothing', async (t) => {
-  const { upsert, list } = await start(t);
-  const { id } = appOf(t, await upsert({ ...SHOP, currencies: ['EUR'] }));
+  const { upsert, list, created } = await start(t);
+  const { id } = await created({ ...SHOP, currencies: ['EUR'] });
   const before = await list();
   const names = (count: number) => Array.from({ length: count }, (_, place) => `C${place}`);
   const numbers = (count: number) => Array.from({ length: count }, (_, place) => place);
-  const bad: [string, unknown][] = [
-    ['currencies', names(21)],
-    ['currencies', 'EUR'],
-    ['currencies', [1]],
-    ['currencies', ['']],
-    ['currencies', ['E R']],
-    ['currencies', ['A'.repeat(17)]],
-    ['currencies', [null]],
-    ['netTypes', numbers(31)],
-    ['netTypes', [256]],
-    ['netTypes', [-1]],
-    ['netTypes', [1.5]],
-    ['netTypes', ['1']],
-    ['netTypes', 1],
-    ['name', ''],
-    ['name', '   '],
-    ['name', 'a\nb'],
-    ['name', 'a'.repeat(65)],
-    ['name', '\ud800'],
-    ['name', 'a\u0085b'],
-    ['name', 'a\u2028b'],
-    ['name', 'Shop\u202ekcatta'],
-    ['name', '\u2066Shop\u2069'],
-    ['name', '\u200b\u200d\ufeff'],
-    ['name', ' \u3164\u2800 '],
-    ['name', 7],
-    ['url', ''],
-    ['url', 'shop'],
-    ['url', 'https://shop.example/\udc00'],
-    ['url', 'javascript:alert(1)'],
-    ['url', 'https://a b'],
-    ['url', `https://a.example/${'a'.repeat(1024)}`],
-    ['url', {}],
-    ['webhookUrl', 'ftp://a.example'],
-    ['webhookUrl', 5],
-    ['id', 'x'],
-    ['id', '-1'],
-    ['id', 2 ** 53],
-    ['id', '9223372036854775808'],
-  ];
+  const bad: Record<string, unknown[]> = {
+    currencies: [names(21), 'EUR', [1], [''], ['E R'], ['A'.repeat(17)], [null]],
+    netTypes: [numbers(31), [256], [-1], [1.5], ['1'], 1],
+    name: [
+      ...['', '   ', 'a\nb', 'a'.repeat(65), '\ud800', 'a\u0085b', 'a\u2028b', 'Shop\u202ekcatta'],
+      ...['\u2066Shop\u2069', '\u200b\u200d\ufeff', ' \u3164\u2800 ', 7],
+    ],
+    url: [
+      ...['', 'shop', 'https://shop.example/\udc00', 'javascript:alert(1)', 'https://a b'],
+      ...[`https://a.example/${'a'.repeat(1024)}`, {}],
+    ],
+    webhookUrl: ['ftp://a.example', 5],
+    id: ['x', '-1', 2 ** 53, '9223372036854775808'],
+  };
+  const rows = Object.entries(bad).flatMap(([field, values]) =>
+    values.map((value) => [field, value] as const),
+  );
   const accepted: unknown[] = [];
-  for (const [field, value] of bad) {
-    const answer = await upsert({ [field]: value });
-    const { status, error } = answer;
+  for (const [field, value] of rows) {
+    const { status, error } = await upsert({ [field]: value });
     if (status !== 400 || error?.code !== 1001 || !JSON.stringify(error).includes(field))
       accepted.push([field, JSON.stringify(value), status, error]);
   }
@@ -216,40 +153,33 @@ t.test('apps: what does not fit is 400, names the field and changes nothing', as
   t.same(await list(), before);
   for (const name of ['Café Zürich', 'متجر', '商店', '👩\u200d🍳 Kitchen']) {
     // The client of this fixture reads answers byte by byte.
-    const shown = appOf(t, await upsert({ id, name })).name;
+    const shown = (await created({ id, name })).name;
     t.equal(Buffer.from(shown, 'latin1').toString(), name, encodeURI(name));
   }
-  t.match(appOf(t, await upsert({ currencies: names(20), netTypes: numbers(30) })), {
-    netTypes: numbers(30),
-  });
+  t.match(await created({ currencies: names(20), netTypes: numbers(30) }), { netTypes: numbers(30) });
 });
 
 // covers R13 S24
 t.test('apps: a url is checked by its syntax, a webhookUrl by the rules of webhook targets', async (t) => {
-  const { upsert } = await start(t, { site: { production: true, webhookAllow: [] } });
-  appOf(
-    t,
-    await upsert({ name: 'Inside', url: 'http://10.0.0.1:8080/app', webhookUrl: 'https://hooks.example/x' }),
-  );
-  for (const webhookUrl of [
+  const { upsert, created } = await start(t, { site: { production: true, webhookAllow: [] } });
+  await created({ name: 'Inside', url: 'http://10.0.0.1:8080/app', webhookUrl: 'https://hooks.example/x' });
+  const forbidden = [
     'http://hooks.example/',
     'https://127.1/',
     'https://localhost./',
     'https://u:p@hooks.example',
-  ])
-    refused(t, await upsert({ webhookUrl }), 400, /webhookUrl/, webhookUrl);
+  ];
+  for (const webhookUrl of forbidden) refused(t, await upsert({ webhookUrl }), 400, /webhookUrl/, webhookUrl);
 });
 
 // covers R14 R64
 t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
-  const { upsert, send, signUp, get, owner } = await start(t);
+  const { send, signUp, owner, info, created } = await start(t);
   const outsider = await signUp();
-  const foreign = appOf(t, await upsert(SHOP)).id;
-  const gone = appOf(t, await upsert({ name: 'Gone', url: 'https://gone.example' })).id;
-  t.match(await send(owner, 'remove', { id: gone }), {
-    status: 200,
-    result: { appId: gone, sessionsClosed: 0 },
-  });
+  const foreign = (await created()).id;
+  const gone = (await created({ name: 'Gone', url: 'https://gone.example' })).id;
+  const removed = await send(owner, 'remove', { id: gone });
+  t.match(removed, { status: 200, result: { appId: gone, sessionsClosed: 0 } });
   const cases: [Account, string][] = [
     [outsider, foreign],
     [owner, gone],
@@ -263,7 +193,7 @@ t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
       await send(account, 'rotate_key', { id }),
       await send(account, 'revoke_access', { appId: id }),
       await send(account, 'grant_access', { appId: id }),
-      await get(`/auth/v1/app/info?id=${id}`, cookie(account.sid)),
+      await info(`id=${id}`, account),
     ];
     t.match(answers[0]?.error, { message: /Not found/ });
     t.same(
@@ -271,17 +201,13 @@ t.test('apps: foreign, removed and unknown ids are the same 404', async (t) => {
       answers.map(() => ({ status: 404, error: answers[0]?.error })),
     );
   }
-  t.match(
-    await get(`/auth/v1/app/info?id=${foreign}`, cookie(owner.sid)),
-    { result: SHOP },
-    'nothing changed',
-  );
+  t.match(await info(`id=${foreign}`), { result: SHOP }, 'nothing changed');
 });
 
 t.test('apps: two accounts may use the same name and address', async (t) => {
-  const { upsert, signUp, list } = await start(t);
+  const { upsert, signUp, list, created } = await start(t);
   const other = await signUp();
-  const one = appOf(t, await upsert(SHOP));
+  const one = await created();
   const two = appOf(t, await upsert(SHOP, other));
   t.not(one.id, two.id);
   t.equal((await list()).length, 1);
@@ -289,13 +215,13 @@ t.test('apps: two accounts may use the same name and address', async (t) => {
 
 // covers R64 R108
 t.test('apps: one more than the limit is refused with a row of its own, a removal makes room', async (t) => {
-  const { upsert, send, owner, list } = await start(t);
+  const { upsert, send, owner, list, created } = await start(t);
   const nth = (n: number) => ({ name: `App ${n}`, url: `https://app${n}.example` });
   for (let n = 0; n < APPS_MAX; n += 1) appOf(t, await upsert(nth(n)));
   const answer = await upsert(nth(APPS_MAX));
   refused(t, answer, 409, /Application limit reached/);
   t.equal(answer.error?.code, 1112);
-  appOf(t, await upsert({ ...nth(0), netTypes: [1] }));
+  await created({ ...nth(0), netTypes: [1] });
   await send(owner, 'remove', { id: (await list())[0]?.id });
   appOf(t, await upsert(nth(APPS_MAX)));
   t.equal((await list()).length, APPS_MAX);
@@ -311,6 +237,15 @@ t.test('apps: concurrent registrations of one application create it once', async
 });
 
 const ONCE = { 'Idempotency-Key': 'k1' };
+const ORIGIN = { ip: '', userAgent: '' };
+
+/** The command that `upsert_usr_app` sends, with a new key. */
+const upsertCommand = () =>
+  ({ type: 'upsertApp', patch: SHOP, key: CIPHER.issue().sealed, origin: ORIGIN }) as const;
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
 
 // covers R14 R63
 t.test(
@@ -419,30 +354,23 @@ t.test('apps: other Idempotency-Keys push no API key out, and an account keeps 2
 t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets the API key', async (t) => {
   const { list, actors, signUp, send } = await start(t);
   const seen = new Set<string>();
-  for (let turns = 0; turns < 12; turns += 1) {
+  for (let count = 0; count < 12; count += 1) {
     const account = await signUp();
     const register = (body: object) => send(account, 'upsert_usr_app', body, ONCE);
-    const { sealed: key } = CIPHER.issue();
     const options = askOptions('upsert_usr_app', { idempotencyKey: 'k1', body: SHOP });
     const request = { key: options.idempotencyKey ?? '', fingerprint: options.fingerprint ?? '' };
-    const command = {
-      type: 'upsertApp' as const,
-      patch: SHOP,
-      key,
-      request,
-      origin: { ip: '', userAgent: '' },
-    };
+    const command = { ...upsertCommand(), request };
     const answered = actors.system.ask(user, account.userId, command, options).then(
       () => seen.add('answered'),
       () => seen.add('refused'),
     );
-    for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await turns(count);
     await actors.restart();
     await Promise.race([answered, actors.settle()]);
     const before = await list(account);
     seen.add(`${before.length} after the crash`);
     const other = before.length === 0 ? undefined : await register({ ...SHOP, netTypes: [1] });
-    if (other !== undefined) refused(t, other, 422, /reused/, `other content after ${turns} turns`);
+    if (other !== undefined) refused(t, other, 422, /reused/, `other content after ${count} turns`);
     const { id, apiKey } = appOf(t, await register(SHOP));
     const keys = await actors.system.query(app, id, { type: 'keys' });
     const opened = keys.map((key) => CIPHER.open(key));
@@ -450,7 +378,7 @@ t.test('apps: whenever the process dies, a repeat with its Idempotency-Key gets 
     t.same(
       [opened, listed, appOf(t, await register(SHOP)).apiKey],
       [[apiKey], 1, apiKey],
-      `after ${turns} turns`,
+      `after ${count} turns`,
     );
   }
   for (const outcome of ['0 after the crash', '1 after the crash', 'answered'])
@@ -469,17 +397,17 @@ t.test('apps: a repeat does without the API key where its seal key was lost', as
 
 // covers R64 R85
 t.test('apps: after a rotation two API keys are valid for 24 hours, then one', async (t) => {
-  const { upsert, send, owner, actors } = await start(t);
-  const { id, apiKey: first } = appOf(t, await upsert(SHOP));
+  const { actors, rotate, created } = await start(t);
+  const { id, apiKey: first } = await created();
   const valid = async () => {
     const keys = await actors.system.query(app, id, { type: 'keys' });
     return keys.map((key) => CIPHER.open(key));
   };
   t.same(await valid(), [first]);
-  const rotated = appOf(t, await send(owner, 'rotate_key', { id }));
+  const rotated = appOf(t, await rotate({ id }));
   t.same(await valid(), [rotated.apiKey, first]);
   t.match(rotated.keys, [{ expiresUtc: null }, { expiresUtc: /T/ }]);
-  const again = appOf(t, await send(owner, 'rotate_key', { id }));
+  const again = appOf(t, await rotate({ id }));
   t.same(await valid(), [again.apiKey, first], 'never more than two, and the one that is sent stays');
   actors.clock.nowMs += DAY_MS - 1;
   t.equal((await valid()).length, 2);
@@ -491,19 +419,18 @@ t.test('apps: after a rotation two API keys are valid for 24 hours, then one', a
 t.test(
   'apps: rotate_key with finish ends the former key and shows no key, also after a restart',
   async (t) => {
-    const { upsert, send, owner, actors, list, signUp } = await start(t);
-    const { id } = appOf(t, await upsert(SHOP));
-    const { apiKey, keys } = appOf(t, await send(owner, 'rotate_key', { id, finish: false }));
+    const { send, actors, list, signUp, rotate, created } = await start(t);
+    const { id } = await created();
+    const { apiKey, keys } = appOf(t, await rotate({ id, finish: false }));
     t.match([apiKey, keys.length], [/^ghk_/, 2], 'false: a rotation');
-    for (const finish of ['true', 1, null, {}])
-      refused(t, await send(owner, 'rotate_key', { id, finish }), 400, /finish/);
+    for (const finish of ['true', 1, null, {}]) refused(t, await rotate({ id, finish }), 400, /finish/);
     refused(t, await send(await signUp(), 'rotate_key', { id, finish: true }), 404, /no such application/);
-    refused(t, await send(owner, 'rotate_key', { id: '1', finish: true }), 404, /no such application/);
-    refused(t, await send(owner, 'rotate_key', { finish: true }), 400, /id/);
+    refused(t, await rotate({ id: '1', finish: true }), 404, /no such application/);
+    refused(t, await rotate({ finish: true }), 400, /id/);
     t.equal((await list())[0]?.keys.length, 2, 'nothing of that has ended it');
     await actors.restart();
     for (const note of ['ended', 'the same again']) {
-      const finished = appOf(t, await send(owner, 'rotate_key', { id, finish: true }));
+      const finished = appOf(t, await rotate({ id, finish: true }));
       t.match(finished.keys, [{ id: keys[0]?.id, expiresUtc: null }], note);
       t.equal(finished.keys.length, 1, note);
       t.equal(finished.apiKey, undefined, note);
@@ -515,13 +442,13 @@ t.test(
 
 // covers S34
 t.test('apps: the API key is in no other answer, event, message or audit record in clear text', async (t) => {
-  const { upsert, send, owner, get, actors } = await start(t);
+  const { upsert, send, owner, get, actors, info, rotate } = await start(t);
   const { id, apiKey = '' } = appOf(t, await send(owner, 'upsert_usr_app', SHOP, ONCE));
-  const { apiKey: second = '' } = appOf(t, await send(owner, 'rotate_key', { id }));
+  const { apiKey: second = '' } = appOf(t, await rotate({ id }));
   const answers = [
     await upsert({ ...SHOP, netTypes: [9] }),
     await get('/auth/v1/app/list', cookie(owner.sid)),
-    await get(`/auth/v1/app/info?id=${id}`, cookie(owner.sid)),
+    await info(`id=${id}`),
     await get('/auth/v1/app/access', cookie(owner.sid)),
     await send(owner, 'revoke_access', { appId: id }),
     await send(owner, 'grant_access', { appId: id }),
@@ -543,41 +470,38 @@ t.test('apps: the API key is in no other answer, event, message or audit record 
 
 // covers R64
 t.test('apps: registrations survive a restart', async (t) => {
-  const { upsert, list, actors } = await start(t);
-  const { apiKey: _apiKey, ...created } = appOf(t, await upsert(SHOP));
+  const { list, actors } = await start(t);
+  const { apiKey: _apiKey, ...first } = await created();
   await actors.restart();
-  t.same(await list(), [created]);
-  t.equal(appOf(t, await upsert({ netTypes: [4] })).id, created.id);
+  t.same(await list(), [first]);
+  t.equal((await created({ netTypes: [4] })).id, first.id);
 });
 
 t.test(
   'apps: whenever the process dies, a registration is there whole or not at all, and once',
   async (t) => {
-    const { owner, upsert, list, send, actors, signUp } = await start(t);
-    t.ok(owner);
+    const { upsert, list, send, actors, signUp } = await start(t);
     const seen = new Set<string>();
-    for (let turns = 0; turns < 12; turns += 1) {
+    for (let count = 0; count < 12; count += 1) {
       const account = await signUp();
-      const { sealed: key } = CIPHER.issue();
-      const command = { type: 'upsertApp' as const, patch: SHOP, key, origin: { ip: '', userAgent: '' } };
-      const asked = actors.system.ask(user, account.userId, command).then(
+      const asked = actors.system.ask(user, account.userId, upsertCommand()).then(
         () => seen.add('answered'),
         () => seen.add('refused'),
       );
-      for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      await turns(count);
       await actors.restart();
       await Promise.race([asked, actors.settle()]);
       const before = await list(account);
       seen.add(`${before.length} after the crash`);
       const again = appOf(t, await upsert(SHOP, account));
-      t.match(await list(account), [{ ...SHOP, id: before[0]?.id ?? again.id }], `after ${turns} turns`);
+      t.match(await list(account), [{ ...SHOP, id: before[0]?.id ?? again.id }], `after ${count} turns`);
       const rotated = await send(account, 'rotate_key', { id: again.id });
       const removed = await send(account, 'remove', { id: again.id });
       // A new key comes with a new application only.
       t.same(
         [again.apiKey !== undefined, rotated.status, removed.status, await list(account)],
         [before.length === 0, 200, 200, []],
-        `after ${turns} turns`,
+        `after ${count} turns`,
       );
     }
     for (const outcome of ['0 after the crash', '1 after the crash', 'answered'])
@@ -586,42 +510,28 @@ t.test(
 );
 
 t.test('apps: a removal under way is carried out after a crash', async (t) => {
-  const { owner, upsert, list, actors } = await start(t);
-  for (let turns = 0; turns < 8; turns += 1) {
-    const { id: appId } = appOf(t, await upsert(SHOP));
-    const command = { type: 'removeApp' as const, appId, origin: { ip: '', userAgent: '' } };
+  const { owner, list, actors, created } = await start(t);
+  for (let count = 0; count < 8; count += 1) {
+    const { id: appId } = await created();
+    const command = { type: 'removeApp' as const, appId, origin: ORIGIN };
     actors.system.ask(user, owner.userId, command).catch(() => undefined);
-    for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    await turns(count);
     await actors.restart();
     const left = await list();
-    t.equal(actors.system.lookup('appId', appId) === undefined, left.length === 0, `after ${turns} turns`);
+    t.equal(actors.system.lookup('appId', appId) === undefined, left.length === 0, `after ${count} turns`);
   }
 });
 
 t.test(
   'apps: an application that fails ends the wait with 503, and what was asked is done later',
   async (t) => {
-    const { owner, actors, settings: _settings, signUp } = await start(t);
-    t.ok(owner);
+    const { actors, signUp } = await start(t);
     const other = await signUp();
-    const failing = createTestActors({
-      kinds: [
-        user,
-        {
-          ...app,
-          decide: () => {
-            throw new Error('planted');
-          },
-        },
-      ],
-    });
-    const command = {
-      type: 'upsertApp' as const,
-      patch: SHOP,
-      key: CIPHER.issue().sealed,
-      origin: { ip: '', userAgent: '' },
+    const decide = () => {
+      throw new Error('planted');
     };
-    const asked = failing.system.ask(user, other.userId, command);
+    const failing = createTestActors({ kinds: [user, { ...app, decide }] });
+    const asked = failing.system.ask(user, other.userId, upsertCommand());
     const failure = asked.catch((error: unknown) => error);
     await failing.advance(9_999);
     t.equal(failing.system.counters().pending, 1);
@@ -659,11 +569,8 @@ t.test(
     t.same(open(key(other), key(mine)), { sent: mine.apiKey, signing: [mine.apiKey] }, 'the new one is');
     const signsOnly: AppKey = { ...key(mine), signsOnly: true };
     t.same(open(key(newer), signsOnly), { ...both, sent: newer.apiKey }, 'a key that only signs is not sent');
-    t.same(
-      open(key(other), signsOnly),
-      { sent: mine.apiKey, signing: [mine.apiKey] },
-      'unless there is no other',
-    );
+    const alone = { sent: mine.apiKey, signing: [mine.apiKey] };
+    t.same(open(key(other), signsOnly), alone, 'unless there is no other');
     t.equal(open(), undefined, 'no key: the application is gone');
     t.throws(() => open(key(other)), /not configured/);
   },
@@ -685,18 +592,13 @@ t.test('API-key cipher: with a seal key the journal alone opens no API key', asy
   t.equal(cipher.open(before.sealed), before.apiKey, 'what the secret of the journal sealed still opens');
   const first = cipher.issue();
   t.equal(cipher.open(first.sealed), first.apiKey);
-  t.throws(
-    () => plain.open(first.sealed),
-    /not configured/,
-    'a cipher of the journal alone does not open it',
-  );
+  t.throws(() => plain.open(first.sealed), /not configured/, 'not of the journal alone');
   t.strictSame(cipher.deriveKey('file code', 16), plain.deriveKey('file code', 16), 'file codes stay');
   const rows = JSON.stringify(actors.system.administration.metaGet('sealedDataKeys'));
-  for (const form of ['hex', 'base64url', 'base64'] as const)
-    t.notOk(
-      rows.includes(Buffer.from(one, 'hex').toString(form)),
-      `the seal key is not in the journal: ${form}`,
-    );
+  for (const form of ['hex', 'base64url', 'base64'] as const) {
+    const text = Buffer.from(one, 'hex').toString(form);
+    t.notOk(rows.includes(text), `the seal key is not in the journal: ${form}`);
+  }
   await actors.restart();
   const base64url = Buffer.from(one, 'hex').toString('base64url');
   t.equal((await open(base64url)).open(first.sealed), first.apiKey, 'after a restart, in the other spelling');

@@ -7,7 +7,7 @@ import type { LoggedAttempt } from '../../../src/io/webhooks/attempt-log.ts';
 import { WebhookDispatcher } from '../../../src/io/webhooks/dispatcher.ts';
 import { WebhookOwnerApi } from '../../../src/io/webhooks/owner-api.ts';
 import { WebhookOwnerWork, type WebhookVerb, webhookVerbs } from '../../../src/io/webhooks/owner-work.ts';
-import { type Answer, cookie } from '../../support/account.ts';
+import { cookie, refused } from '../../support/account.ts';
 import { CIPHER, SHOP, startAdmin } from '../../support/admin.ts';
 import { MemoryEventLog, numbersOf, TestReceivers } from '../../support/events/webhooks.ts';
 
@@ -103,18 +103,16 @@ async function start(t: Test) {
     for (let n = 0; n < count; n += 1) log.append({ userId: owner.userId });
     for (let n = 0; n < 5; n += 1) await actors.settle();
   };
-  return { ...fixture, receivers, attempts, log, appId, send, deliveries, append };
-}
-
-function refused(t: Test, { status, error }: Answer, expected: number, text: RegExp): void {
-  t.match({ status, text: JSON.stringify(error) }, { status: expected, text });
+  const numbers = async (query: string) => (await deliveries(query)).items.map(({ number }) => number);
+  return { ...fixture, receivers, attempts, log, appId, send, deliveries, numbers, append };
 }
 
 // covers R64
 t.test(
   'deliveries: the newest without a cursor, the next ones behind a number, nothing of others',
   async (t) => {
-    const { append, deliveries, receivers, get, post, appId, owner, signUp, actors } = await start(t);
+    const { append, deliveries, receivers, get, post, appId, owner, signUp, actors, numbers } =
+      await start(t);
     await append();
     receivers.answer = () => ({ status: 500, answer: 'broken <here>' });
     await append();
@@ -130,14 +128,8 @@ t.test(
     await actors.advance(2 * MINUTE_MS);
     const all = await deliveries();
     t.ok(all.items.length > 3);
-    t.same(
-      (await deliveries('&after=1&limit=2')).items.map(({ number }) => number),
-      [2, 3],
-    );
-    t.same(
-      (await deliveries('&limit=1')).items.map(({ number }) => number),
-      [all.items.length],
-    );
+    t.same(await numbers('&after=1&limit=2'), [2, 3]);
+    t.same(await numbers('&limit=1'), [all.items.length]);
     t.equal(all.oldestUndeliveredSeconds, 120);
     const outsider = await signUp();
     const path = `/auth/v1/app/deliveries?id=${appId}`;
@@ -176,12 +168,8 @@ t.test(
     t.match(info.result, { last_tick: '1004', success_count: 3 }, 'the cursor did not move');
     t.same((await deliveries()).resends, []);
     refused(t, await send('resend', { webhookId: 'msg_unknown' }), 404, /no such delivery/);
-    refused(
-      t,
-      await send('resend', { webhookId: first?.webhookId }, await signUp()),
-      404,
-      /no such application/,
-    );
+    const foreign = await send('resend', { webhookId: first?.webhookId }, await signUp());
+    refused(t, foreign, 404, /no such application/);
     refused(t, await send('resend', {}), 400, /webhookId or from/);
     refused(t, await send('resend', { webhookId: 'x', from: toIso(0) }), 400, /not together/);
   },
@@ -213,16 +201,14 @@ t.test(
       again.flatMap(({ body }) => numbersOf(body)),
       Array.from({ length: 150 }, (_, index) => index + 6),
     );
-    refused(
-      t,
-      await send('resend', { from: toIso(actors.clock.nowMs - 15 * DAY_MS) }),
-      400,
-      /at most 14 days/,
-    );
-    refused(t, await send('resend', { from: to, to: from }), 400, /from, to/);
-    refused(t, await send('resend', { from: 'yesterday' }), 400, /from/);
-    refused(t, await send('resend', { from: '2026-13-45T00:00:00Z' }), 400, /from/);
-    refused(t, await send('resend', { from: toIso(0), to: toIso(1) }), 404, /nothing was delivered/);
+    const refusals: [object, number, RegExp][] = [
+      [{ from: toIso(actors.clock.nowMs - 15 * DAY_MS) }, 400, /at most 14 days/],
+      [{ from: to, to: from }, 400, /from, to/],
+      [{ from: 'yesterday' }, 400, /from/],
+      [{ from: '2026-13-45T00:00:00Z' }, 400, /from/],
+      [{ from: toIso(0), to: toIso(1) }, 404, /nothing was delivered/],
+    ];
+    for (const [range, ...refusal] of refusals) refused(t, await send('resend', range), ...refusal);
     for (let n = 0; n < 10_001; n += 1) log.append({ userId: undefined });
     for (let n = 0; n < 60; n += 1) await append(0);
     t.equal((await deliveries()).oldestUndeliveredSeconds, null);
@@ -238,22 +224,10 @@ t.test(
     receivers.answer = () => 410;
     await append();
     receivers.answer = () => ({ status: 201, answer: 'pong' });
-    t.match(await send('ping', {}), {
-      status: 200,
-      result: {
-        webhookId: /^ping_/,
-        delivered: true,
-        status: 201,
-        class: null,
-        milliseconds: 3,
-        answer: 'pong',
-      },
-    });
-    t.match(JSON.parse(receivers.got.at(-1)?.body ?? ''), {
-      module: 'gateway',
-      type: 'ping',
-      data: { appId },
-    });
+    const answered = { delivered: true, status: 201, class: null, milliseconds: 3, answer: 'pong' };
+    t.match(await send('ping', {}), { status: 200, result: { webhookId: /^ping_/, ...answered } });
+    const sent = JSON.parse(receivers.got.at(-1)?.body ?? '');
+    t.match(sent, { module: 'gateway', type: 'ping', data: { appId } });
     receivers.answer = () => ({ failure: 'blocked_address', sent: false });
     t.match((await send('ping', {})).result, { delivered: false, status: null, class: 'blocked_address' });
     const { result } = await get(`/auth/v1/app/info?id=${appId}`, cookie(owner.sid));
@@ -270,12 +244,8 @@ t.test(
       { appId, source: 'ping', attempt: 1, eventIds: undefined, result: { status: 201 }, retryAtMs: null },
       { appId, source: 'ping', attempt: 1, result: { failure: 'blocked_address' }, state: 'disabled' },
     ]);
-    refused(
-      t,
-      await send('resend', { webhookId: (await deliveries()).items[1]?.webhookId }),
-      404,
-      /no such delivery/,
-    );
+    const { webhookId } = (await deliveries()).items[1] ?? {};
+    refused(t, await send('resend', { webhookId }), 404, /no such delivery/);
     await send('upsert_usr_app', { webhookUrl: '' });
     refused(t, await send('ping', {}), 409, /Webhook disabled/);
   },
@@ -321,17 +291,15 @@ t.test(
     await append(0);
     t.same(receivers.numbers(), [2, 3, 1]);
     t.same((await deliveries()).parked, [], 'what the receiver took is no longer parked');
-    t.match(await send('enable', { dropParked: true }), {
-      status: 200,
-      result: { webhook: { state: 'active' } },
-    });
+    const enabled = await send('enable', { dropParked: true });
+    t.match(enabled, { status: 200, result: { webhook: { state: 'active' } } });
   },
 );
 
 t.test(
   'deliveries: backwards from a number, with the type of the first event and the signature that was sent',
   async (t) => {
-    const { append, deliveries, receivers, actors, owner, log } = await start(t);
+    const { append, deliveries, receivers, actors, owner, log, numbers } = await start(t);
     const signed = { timestamp: 1_795_167_000, signature: 'v1,abc' };
     receivers.answer = () => ({ status: 500, signed });
     log.append({ userId: owner.userId, type: 'OrderPaid' });
@@ -340,10 +308,7 @@ t.test(
     const { items } = await deliveries();
     t.ok(items.length > 3);
     t.match(items[0], { type: 'OrderPaid', signed });
-    t.same(
-      (await deliveries('&before=4&limit=2')).items.map(({ number }) => number),
-      [2, 3],
-    );
+    t.same(await numbers('&before=4&limit=2'), [2, 3]);
     t.same((await deliveries('&before=1')).items, []);
   },
 );
