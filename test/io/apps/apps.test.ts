@@ -470,7 +470,7 @@ t.test('apps: the API key is in no other answer, event, message or audit record 
 
 // covers R64
 t.test('apps: registrations survive a restart', async (t) => {
-  const { list, actors } = await start(t);
+  const { list, actors, created } = await start(t);
   const { apiKey: _apiKey, ...first } = await created();
   await actors.restart();
   t.same(await list(), [first]);
