@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expectOk, type Person, request, signUp } from '../../kit/agent.ts';
 import { startServer } from '../measure/children.ts';
 import type { Comparison, Sample, Subject } from '../measure/measure.ts';
-
 import { median } from '../measure/statistics.ts';
 import type { Bench, Scenario } from '../scenario.ts';
 import { type Build, isOfBaseline } from '../subjects/baseline.ts';

@@ -13,7 +13,7 @@ import { RAISED } from '../../bench/subjects/gateway.ts';
 import { seedLog } from '../../bench/subjects/seeded-log.ts';
 import { startNodes } from '../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../kit/cluster/postgres.ts';
-import { withPostgres } from '../support/cluster/postgres.ts';
+import { postgresTest } from '../support/cluster/postgres.ts';
 import { answering, benchOf } from './fixtures/bench.ts';
 
 t.setTimeout(120_000);
@@ -73,46 +73,44 @@ async function doubling(t: Test, internal: string): Promise<string> {
   });
 }
 
-function testStreams(postgres: Postgres): void {
-  t.test('scale: every stream of one and of two nodes gets each event once', async (t) => {
-    const clusters = [await startCluster(t, postgres, 1), await startCluster(t, postgres, 2)];
-    const { comparison, figures } = await measureStreams(benchOf(t, SHORT), clusters, PUBLISHER);
-    t.same(
-      comparison.subjects.map(({ name }) => name),
-      ['events to 1 × 8 streams', 'events to 2 × 4 streams'],
-    );
-    for (const { name, rounds } of comparison.subjects)
-      for (const { details } of rounds) {
-        t.same(details['errors'], {}, name);
-        t.equal(details['answers'], Number(details['events']) * 8, name);
-      }
-    const numbers = figures.filter(({ value }) => Number.isFinite(value)).map(({ name }) => name);
-    t.same(numbers, [
-      'an event and stream, events to 1 × 8 streams',
-      'an event and stream, events to 1 × 8 streams, idle time left out',
-      'PostgreSQL for one event, events to 1 × 8 streams',
-      'a node whose streams wait, events to 1 × 8 streams',
-      'an event and stream, events to 2 × 4 streams',
-      'an event and stream, events to 2 × 4 streams, idle time left out',
-      'scale, events to 2 × 4 streams',
-      'scale, events to 2 × 4 streams, idle time left out',
-      'PostgreSQL for one event, events to 2 × 4 streams',
-      'a node whose streams wait, events to 2 × 4 streams',
-    ]);
+postgresTest('scale: every stream of one and of two nodes gets each event once', async (t, postgres) => {
+  const clusters = [await startCluster(t, postgres, 1), await startCluster(t, postgres, 2)];
+  const { comparison, figures } = await measureStreams(benchOf(t, SHORT), clusters, PUBLISHER);
+  t.same(
+    comparison.subjects.map(({ name }) => name),
+    ['events to 1 × 8 streams', 'events to 2 × 4 streams'],
+  );
+  for (const { name, rounds } of comparison.subjects)
+    for (const { details } of rounds) {
+      t.same(details['errors'], {}, name);
+      t.equal(details['answers'], Number(details['events']) * 8, name);
+    }
+  const numbers = figures.filter(({ value }) => Number.isFinite(value)).map(({ name }) => name);
+  t.same(numbers, [
+    'an event and stream, events to 1 × 8 streams',
+    'an event and stream, events to 1 × 8 streams, idle time left out',
+    'PostgreSQL for one event, events to 1 × 8 streams',
+    'a node whose streams wait, events to 1 × 8 streams',
+    'an event and stream, events to 2 × 4 streams',
+    'an event and stream, events to 2 × 4 streams, idle time left out',
+    'scale, events to 2 × 4 streams',
+    'scale, events to 2 × 4 streams, idle time left out',
+    'PostgreSQL for one event, events to 2 × 4 streams',
+    'a node whose streams wait, events to 2 × 4 streams',
+  ]);
+});
+postgresTest('scale: an event that streams get twice ends the run', async (t, postgres) => {
+  const { size, load } = await startCluster(t, postgres, 1);
+  const internal = await doubling(t, load.internal);
+  await t.rejects(measureStreams(benchOf(t, SHORT), [{ size, load: { ...load, internal } }], PUBLISHER), {
+    message: /^events to 1 × 8 streams: \d+ (uneven|unasked)/,
   });
-  t.test('scale: an event that streams get twice ends the run', async (t) => {
-    const { size, load } = await startCluster(t, postgres, 1);
-    const internal = await doubling(t, load.internal);
-    await t.rejects(measureStreams(benchOf(t, SHORT), [{ size, load: { ...load, internal } }], PUBLISHER), {
-      message: /^events to 1 × 8 streams: \d+ (uneven|unasked)/,
-    });
-  });
-}
+});
 
-await withPostgres(t, (postgres) => {
-  testLoads();
-  testStreams(postgres);
-  t.test('seeded log: a node that joins has every account, and the seeding one is out', async (t) => {
+testLoads();
+postgresTest(
+  'seeded log: a node that joins has every account, and the seeding one is out',
+  async (t, postgres) => {
     const folder = mkdtempSync(join(tmpdir(), 'gatehouse-seeded-log-'));
     t.teardown(() => rmSync(folder, { recursive: true, force: true }));
     const nodes = await startNodes({ postgres, nodes: 0, sandbox: false });
@@ -132,5 +130,5 @@ await withPostgres(t, (postgres) => {
     );
     t.ok(childrenOf(postgres.pid).length > 0, 'the sessions of PostgreSQL are its children');
     t.ok(Number(mainThreadMs(node.gateway.process.pid ?? 0)) > 0);
-  });
-});
+  },
+);

@@ -1,7 +1,8 @@
 /** Handling of a node's data folder at a start, before the journal is opened. */
+
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import type { Test } from 'tap';
 import { loopbackCluster } from '../../kit/cluster/configuration.ts';
 import type { Postgres } from '../../kit/cluster/postgres.ts';
 import { replicaState } from '../../src/actors/runtime/journal/backup.ts';
@@ -13,7 +14,7 @@ import { DatabaseRefusals } from '../../src/io/cluster/node-watch.ts';
 import { createLog } from '../../src/io/observability/log.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
 import { openPgFixture, SECRET } from '../support/cluster/pg-fixture.ts';
-import { withPostgres } from '../support/cluster/postgres.ts';
+import { postgresTest } from '../support/cluster/postgres.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 
 const log = createLog('silent');
@@ -54,72 +55,73 @@ async function openCluster(t: Test, postgres: Postgres) {
   return { cluster, rows, folderAt };
 }
 
-await withPostgres(t, (postgres) => {
-  t.test(
-    'node start: an empty folder gets the newest checkpoint, or nothing when there is none',
-    async (t) => {
-      const { cluster, folderAt } = await openCluster(t, postgres);
-      const folder = temporaryFolder(t);
-      await prepareReplica(cluster, folder, TO);
-      t.notOk(existsSync(join(folder, 'data.mdb')));
-      mkdirSync(join(folder, 'checkpoint-x'));
-      await folderAt(5);
-      await prepareReplica(cluster, folder, TO);
-      t.equal((await replicaState(folder))?.position, 5);
-      t.notOk(existsSync(join(folder, 'checkpoint-x')), 'a copy of a run that was killed');
-    },
-  );
+postgresTest(
+  'node start: an empty folder gets the newest checkpoint, or nothing when there is none',
+  async (t, postgres) => {
+    const { cluster, folderAt } = await openCluster(t, postgres);
+    const folder = temporaryFolder(t);
+    await prepareReplica(cluster, folder, TO);
+    t.notOk(existsSync(join(folder, 'data.mdb')));
+    mkdirSync(join(folder, 'checkpoint-x'));
+    await folderAt(5);
+    await prepareReplica(cluster, folder, TO);
+    t.equal((await replicaState(folder))?.position, 5);
+    t.notOk(existsSync(join(folder, 'checkpoint-x')), 'a copy of a run that was killed');
+  },
+);
 
-  t.test(
-    'node start: a journal that the log reaches back to stays, one that is too far behind is set aside',
-    async (t) => {
-      const { cluster, rows, folderAt } = await openCluster(t, postgres);
-      await folderAt(5);
-      await rows(3, 6);
-      const [near, far] = [await folderAt(3), await folderAt(2)];
-      await prepareReplica(cluster, near, TO);
-      t.equal((await replicaState(near))?.position, 3);
-      await prepareReplica(cluster, far, TO);
-      t.equal((await replicaState(far))?.position, 5);
-      const [aside = ''] = readdirSync(join(far, 'set-aside'));
-      t.match(aside, /-behind$/);
-      t.equal((await replicaState(join(far, 'set-aside', aside)))?.position, 2);
-      t.notOk(existsSync(join(near, 'set-aside')));
-    },
-  );
-
-  t.test(
-    'node start: a journal with another digest than the checkpoint is set aside, one with the same stays',
-    async (t) => {
-      const { cluster, rows, folderAt } = await openCluster(t, postgres);
-      await rows(1, 260);
-      const [same, other, unknown] = [await folderAt(250, 1), await folderAt(250, 2), await folderAt(90)];
-      await folderAt(230, 1);
-      for (const folder of [same, other, unknown]) await prepareReplica(cluster, folder, TO);
-      t.equal((await replicaState(same))?.position, 250);
-      t.equal((await replicaState(unknown))?.position, 90);
-      t.equal((await replicaState(other))?.position, 230);
-      t.match(readdirSync(join(other, 'set-aside')), [/-diverged$/]);
-      t.match(await replicaState(other), { sample: [200, Buffer.alloc(32, 1)] });
-    },
-  );
-
-  t.test('node start: the journal of another log is refused as such, and stays', async (t) => {
+postgresTest(
+  'node start: a journal that the log reaches back to stays, one that is too far behind is set aside',
+  async (t, postgres) => {
     const { cluster, rows, folderAt } = await openCluster(t, postgres);
     await folderAt(5);
-    await rows(4, 6);
-    // Its own log would not reach back to the first, nor agree with the second.
-    for (const folder of [await folderAt(2, 0, 'life'), await folderAt(6, 0, 'life')]) {
-      const sentence = /^the log is [0-9a-f-]{36}, and this node has followed life$/;
-      await t.rejects(prepareReplica(cluster, folder, TO), { name: 'LogLost', message: sentence });
-      t.notOk(existsSync(join(folder, 'set-aside')));
-    }
-  });
+    await rows(3, 6);
+    const [near, far] = [await folderAt(3), await folderAt(2)];
+    await prepareReplica(cluster, near, TO);
+    t.equal((await replicaState(near))?.position, 3);
+    await prepareReplica(cluster, far, TO);
+    t.equal((await replicaState(far))?.position, 5);
+    const [aside = ''] = readdirSync(join(far, 'set-aside'));
+    t.match(aside, /-behind$/);
+    t.equal((await replicaState(join(far, 'set-aside', aside)))?.position, 2);
+    t.notOk(existsSync(join(near, 'set-aside')));
+  },
+);
 
-  t.test('node start: the journal of a gateway without Cluster is refused and stays', async (t) => {
+postgresTest(
+  'node start: a journal with another digest than the checkpoint is set aside, one with the same stays',
+  async (t, postgres) => {
+    const { cluster, rows, folderAt } = await openCluster(t, postgres);
+    await rows(1, 260);
+    const [same, other, unknown] = [await folderAt(250, 1), await folderAt(250, 2), await folderAt(90)];
+    await folderAt(230, 1);
+    for (const folder of [same, other, unknown]) await prepareReplica(cluster, folder, TO);
+    t.equal((await replicaState(same))?.position, 250);
+    t.equal((await replicaState(unknown))?.position, 90);
+    t.equal((await replicaState(other))?.position, 230);
+    t.match(readdirSync(join(other, 'set-aside')), [/-diverged$/]);
+    t.match(await replicaState(other), { sample: [200, Buffer.alloc(32, 1)] });
+  },
+);
+
+postgresTest('node start: the journal of another log is refused as such, and stays', async (t, postgres) => {
+  const { cluster, rows, folderAt } = await openCluster(t, postgres);
+  await folderAt(5);
+  await rows(4, 6);
+  // Its own log would not reach back to the first, nor agree with the second.
+  for (const folder of [await folderAt(2, 0, 'life'), await folderAt(6, 0, 'life')]) {
+    const sentence = /^the log is [0-9a-f-]{36}, and this node has followed life$/;
+    await t.rejects(prepareReplica(cluster, folder, TO), { name: 'LogLost', message: sentence });
+    t.notOk(existsSync(join(folder, 'set-aside')));
+  }
+});
+
+postgresTest(
+  'node start: the journal of a gateway without Cluster is refused and stays',
+  async (t, postgres) => {
     const { cluster, folderAt } = await openCluster(t, postgres);
     const folder = await folderAt(undefined);
     await t.rejects(prepareReplica(cluster, folder, TO), { name: 'ClusterUnusable', message: /import/ });
     t.ok(existsSync(join(folder, 'data.mdb')));
-  });
-});
+  },
+);

@@ -13,8 +13,7 @@ import {
 import { fetchState, storeState } from '../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../src/io/cluster/checkpoints.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
-import { openPgFixture, SECRET } from '../support/cluster/pg-fixture.ts';
-import { withPostgres } from '../support/cluster/postgres.ts';
+import { pgTest, SECRET } from '../support/cluster/pg-fixture.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 
 const STEP_BYTES = 1024 * 1024;
@@ -75,46 +74,43 @@ t.test('cluster state: a backup of a node serves without a cluster', async (t) =
   t.equal((await replicaState(target))?.position, undefined);
 });
 
-await withPostgres(t, (postgres) => {
-  // covers C16
-  t.test(
-    'cluster state: what a node stores is fetched by the next one, into an empty folder alone',
-    async (t) => {
-      const { url, connect } = await openPgFixture(t, postgres);
-      await connect();
-      const checkpoints = closeAfter(t, new Checkpoints({ url, secrets: [SECRET] }));
-      const [first, second] = [temporaryFolder(t), temporaryFolder(t)];
-      t.equal(await fetchState(checkpoints, second, 'life'), undefined, 'there is none yet');
-      const journal = await openAt(first);
-      t.equal(await storeState(checkpoints, journal, first), undefined, 'it has applied nothing');
-      const row = journal.pack([1, [{ type: 'made' }], [], []]);
-      await commitRows(journal, [
-        { op: 'append', kind: 'user', id: '1', seq: 1, row },
-        { op: 'index', index: 'publicKey', key: 'key', owner: '1' },
-        { op: 'audit', ring: 'calls', row: journal.pack({ n: 1 }) },
-        { op: 'audit', ring: 'node/calls', row: journal.pack({ n: 2 }) },
-        {
-          op: 'meta',
-          key: REPLICA_KEY,
-          row: journal.pack([42, new Uint8Array(32).fill(1), [[1, 2, 3]], 'former life']),
-        },
-      ]);
-      t.equal(await storeState(checkpoints, journal, first), 42);
-      t.same(
-        readdirSync(first).filter((name) => name.startsWith('checkpoint-')),
-        [],
-      );
-      t.equal(await fetchState(checkpoints, second, 'life'), 42);
-      const fetched = await openAt(second);
-      t.match(fetched.load('user', '1'), journal.load('user', '1'));
-      t.equal(fetched.lookup('publicKey', 'key'), '1');
-      t.match(fetched.auditPage(0, 10), [{ ring: 'calls' }], 'without the records of that node alone');
-      t.equal(fetched.auditPage(0, 10).length, 1);
-      t.match(fetched.meta(REPLICA_KEY), [42, new Uint8Array(32).fill(1), [[1, 2, 3]], 'life']);
-      t.equal(fetched.meta(EVENT_EPOCH_KEY), journal.meta(EVENT_EPOCH_KEY));
-      await fetched.close();
-      t.equal(await fetchState(checkpoints, second, 'life'), undefined, 'a journal is never overwritten');
-      await journal.close();
-    },
-  );
-});
+// covers C16
+pgTest(
+  'cluster state: what a node stores is fetched by the next one, into an empty folder alone',
+  async (t, { url, connect }) => {
+    await connect();
+    const checkpoints = closeAfter(t, new Checkpoints({ url, secrets: [SECRET] }));
+    const [first, second] = [temporaryFolder(t), temporaryFolder(t)];
+    t.equal(await fetchState(checkpoints, second, 'life'), undefined, 'there is none yet');
+    const journal = await openAt(first);
+    t.equal(await storeState(checkpoints, journal, first), undefined, 'it has applied nothing');
+    const row = journal.pack([1, [{ type: 'made' }], [], []]);
+    await commitRows(journal, [
+      { op: 'append', kind: 'user', id: '1', seq: 1, row },
+      { op: 'index', index: 'publicKey', key: 'key', owner: '1' },
+      { op: 'audit', ring: 'calls', row: journal.pack({ n: 1 }) },
+      { op: 'audit', ring: 'node/calls', row: journal.pack({ n: 2 }) },
+      {
+        op: 'meta',
+        key: REPLICA_KEY,
+        row: journal.pack([42, new Uint8Array(32).fill(1), [[1, 2, 3]], 'former life']),
+      },
+    ]);
+    t.equal(await storeState(checkpoints, journal, first), 42);
+    t.same(
+      readdirSync(first).filter((name) => name.startsWith('checkpoint-')),
+      [],
+    );
+    t.equal(await fetchState(checkpoints, second, 'life'), 42);
+    const fetched = await openAt(second);
+    t.match(fetched.load('user', '1'), journal.load('user', '1'));
+    t.equal(fetched.lookup('publicKey', 'key'), '1');
+    t.match(fetched.auditPage(0, 10), [{ ring: 'calls' }], 'without the records of that node alone');
+    t.equal(fetched.auditPage(0, 10).length, 1);
+    t.match(fetched.meta(REPLICA_KEY), [42, new Uint8Array(32).fill(1), [[1, 2, 3]], 'life']);
+    t.equal(fetched.meta(EVENT_EPOCH_KEY), journal.meta(EVENT_EPOCH_KEY));
+    await fetched.close();
+    t.equal(await fetchState(checkpoints, second, 'life'), undefined, 'a journal is never overwritten');
+    await journal.close();
+  },
+);

@@ -169,6 +169,19 @@ const WRONG: readonly Wrong[] = [
     answers: ['GATEHOUSE_LISTEN_PROT: unknown environment variable; did you mean GATEHOUSE_LISTEN_PORT?'],
   },
   {
+    title: 'a project with a blank in front',
+    file: { Project: ' shop' },
+    answers: ['Project: must be ASCII text without blanks at its ends'],
+  },
+  {
+    title: 'addresses of admins and a relying party of no form',
+    file: { Admin: { allow: ['999.1.1.1/8'] }, Fido2: { serverDomain: 'http://x' } },
+    answers: [
+      'Fido2.serverDomain: is not a host name',
+      'Admin.allow.0: is not an address or a range like 10.0.0.0/8',
+    ],
+  },
+  {
     title: 'an admin by name',
     file: { Admin: { publicKeys: ['me'] } },
     answers: ['Admin.publicKeys.0: must be 32 bytes in base64url'],

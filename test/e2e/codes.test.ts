@@ -1,7 +1,7 @@
 /** Login by phone and e-mail on the program; the codes arrive in the sandbox's outbox, also over a fault and kill -9. */
 import t from 'tap';
-import { type Answer, cookieOf, expectOk, request } from '../../kit/agent.ts';
-import { HIGH_LIMITS, launch, launchFor, type RunningGateway } from '../../kit/launch.ts';
+import { type Answer, expectOk, request } from '../../kit/agent.ts';
+import { HIGH_LIMITS, launch, type RunningGateway } from '../../kit/launch.ts';
 import { arrival } from '../support/outbox.ts';
 
 const CONFIGURATION = { Settings: HIGH_LIMITS };
@@ -24,28 +24,6 @@ async function breakChat({ sandbox }: RunningGateway, mode: string): Promise<voi
   const body = { module: 'chat', mode };
   expectOk('fault', await request(`${sandbox}/sandbox/v1/fault`, { body }));
 }
-
-t.test('one-time codes: a phone and an e-mail address log in through the sandbox', async (t) => {
-  const gateway = await start();
-  t.teardown(() => gateway.stop());
-  const { json: info } = await request(`${gateway.url}/auth/v1/info`);
-  t.same(info['result']?.['authMethods'], ['passkey', 'key', 'phone', 'email']);
-  const phone = '+491701234567';
-  const first = await askByPhone(gateway, phone);
-  const login = expectOk('login', await enter(gateway, first, await arrival(gateway.sandbox, phone)));
-  t.match(login.json, { result: { keyId: null, keyType: 'Unknown', newAccount: true } });
-  const sessions = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: cookieOf(login) } });
-  t.match(sessions.json, { result: [{ kind: 'browser', keyId: null, current: true }] });
-
-  const email = 'ann@example.com';
-  const asked = await request(`${gateway.url}/auth/v1/login_email`, { body: { email } });
-  const challengeId = Number(expectOk('login_email', asked).json['result']?.['challengeId']);
-  const code = await arrival(gateway.sandbox, email);
-  const both = await Promise.all([enter(gateway, challengeId, code), enter(gateway, challengeId, code)]);
-  t.same(both.map(({ status }) => status).sort(), [200, 401], 'two browsers, one session');
-  const { stdout, stderr } = gateway.output();
-  t.notOk(stdout.includes(code) || stderr.includes(code), 'no code in the output');
-});
 
 // covers R60
 t.test(
@@ -70,11 +48,3 @@ t.test(
     t.equal(known.status, 200, 'an address with a login has a quota of its own, apart from unknown callers');
   },
 );
-
-t.test('one-time codes: without a chat module requests are 503 Delivery unavailable', async (t) => {
-  const gateway = await launchFor(t, { configuration: CONFIGURATION });
-  const answer = await request(`${gateway.url}/auth/v1/login_phone`, { body: { phone: '+491701234567' } });
-  t.equal(answer.status, 503);
-  t.match(answer.json, { error: { code: 1111, message: 'Delivery unavailable' } });
-  t.equal(answer.headers.get('retry-after'), '60');
-});

@@ -6,7 +6,6 @@ import t from 'tap';
 import { expectOk, mcpLogin, signUpAgent } from '../../kit/agent.ts';
 import { closeAfter } from '../../kit/close-after.ts';
 import { HIGH_LIMITS, launchFor } from '../../kit/launch.ts';
-import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { startMcp, TOKENS } from '../support/mcp.ts';
 import { bearer, connectMode, MODES, OPEN_TOOLS, useEveryMode } from '../support/mcp-clients/client-modes.ts';
 
@@ -60,13 +59,6 @@ for (const mode of MODES) {
     t.equal(await codeOf(client.callTool({ name: 'nope' })), -32602);
     t.equal(await codeOf(client.callTool({ name: 'wallet_create_withdraw' })), -32001);
     t.equal(await codeOf(client.readResource({ uri: 'test://nope' })), mode.unknownResource);
-  });
-
-  t.test(`client 2, ${mode.name}: without a login it sees the whole catalog and calls nothing`, async (t) => {
-    const mcp = closeAfter(t, await startMcp());
-    const { client } = await connectMode(t, mcp.http.url, mode);
-    t.equal((await client.listTools()).tools.length, Object.keys(BUILT_IN.tools).length);
-    t.equal(await codeOf(client.callTool({ name: 'wallet_get_balance' })), -32001);
   });
 
   t.test(`client 2, ${mode.name}: a cancelled call is aborted at the backend`, async (t) => {

@@ -83,30 +83,6 @@ t.test(
   },
 );
 
-t.test('module error: a result with isError and the bytes of the module', async (t) => {
-  const agent = await enrol();
-  await fault('error');
-  for (let call = 0; call < 7; call += 1) {
-    t.equal(
-      outcomeOf(await agent.call('wallet_get_balance')),
-      `isError ${JSON.stringify([{ type: 'text', text: '{"error":{"code":2008,"message":"Injected fault"}}' }])}`,
-    );
-  }
-  await fault('ok');
-});
-
-// covers S156
-t.test('module slow: -32000 at the time-out of the tool', async (t) => {
-  const agent = await enrol();
-  await fault('slow', 5_000);
-  const startMs = performance.now();
-  const answer = await agent.call('hasty_balance');
-  const elapsedMs = performance.now() - startMs;
-  t.match(answer.json['error'], { code: -32000, message: /Module timed out/ });
-  t.ok(elapsedMs >= 290, `${Math.round(elapsedMs)} ms`);
-  await fault('ok');
-});
-
 // covers S156
 t.test(
   'answer cut off: the agent repeats the transfer with the same externalId, and the money moves once',

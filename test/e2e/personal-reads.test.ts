@@ -77,20 +77,6 @@ t.test('production: a public key alone reads public data; a reload opens and clo
   t.equal(await balanceIsOpen(gateway, basic), true, 'SIGHUP does the same');
 });
 
-// covers S98
-t.test('production: a start with McpBasicPersonalReads true warns, by the environment too', async (t) => {
-  const gateway = await launchFor(t, {
-    configuration: { Settings: HIGH_LIMITS, Production: true },
-    args: ['--sandbox'],
-    environment: { GATEHOUSE_MCP_BASIC_PERSONAL_READS: 'true' },
-  });
-  await gateway.said(/"level":(?:40|"warn")[^\n]*McpBasicPersonalReads is true in production mode/);
-  t.equal(
-    await balanceIsOpen(gateway, await basicBearerOf(gateway.url, (await signUpAgent(gateway.url)).key)),
-    true,
-  );
-});
-
 t.test('outside production: McpBasic reads balances unless the configuration forbids it', async (t) => {
   for (const [given, expected] of [
     [{}, true],

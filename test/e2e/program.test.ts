@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { mcpLogin, readKey, request, rpc, signUp, signUpAgent } from '../../kit/agent.ts';
+import { mcpLogin, readKey, request, rpc, signUpAgent } from '../../kit/agent.ts';
 import { listenFor } from '../../kit/http.ts';
 import { launch, launchFor, runToEnd } from '../../kit/launch.ts';
 
@@ -68,92 +68,6 @@ t.test('program: an invalid configuration ends with 78 and names every fault wit
     for (const path of ['Listen.port', 'Sandbx', 'Settings.IpRPSLimit']) t.match(run.stderr, path);
     t.equal(run.stdout, '');
   }
-});
-
-// covers R24
-t.test('program: faults of custom tools end with 78 and are all listed', async (t) => {
-  const folder = t.testdir();
-  const file = `${folder}/tools.json`;
-  writeFileSync(
-    file,
-    JSON.stringify({
-      McpTools: {
-        'bad name!': {
-          endpoint: 'http://127.0.0.1:1/x',
-          method: 'GET',
-          description: 'x',
-          inputSchema: { type: 'object' },
-        },
-        no_schema: {
-          endpoint: 'http://127.0.0.1:1/x',
-          method: 'GET',
-          description: 'x',
-          inputSchema: { type: 'array' },
-        },
-        no_text: { endpoint: 'ftp://x', method: 'TRACE', description: '', inputSchema: { type: 'object' } },
-      },
-    }),
-  );
-  const run = await runToEnd(['--check-config', '--config', file, '--data', folder]);
-  t.equal(run.code, 78);
-  for (const name of ['bad name!', 'no_schema', 'no_text']) t.match(run.stderr, name);
-});
-
-t.test(
-  'program: values that fail checks beyond the schema end with 78, beside faults of schema and custom tools',
-  async (t) => {
-    const folder = t.testdir();
-    const file = `${folder}/values.json`;
-    const given = {
-      Bogus: 1,
-      BaseUrl: 'http://[',
-      Project: ' shop',
-      TrustedProxies: ['10.0.0.0/99', '1.2', ':::', '10.0.0.0/8', 'fe80::/10'],
-      AllowedOrigins: ['http://[', 'https://fine.example', 'https://path.example/x'],
-      Admin: { allow: ['999.1.1.1/8'], publicKeys: [`${'A'.repeat(42)}B`] },
-      Fido2: { origins: ['https://x:99999'], serverDomain: 'http://x' },
-      FileServers: { x: { Host: 'http://h' } },
-      Modules: { wallet: { url: 'http://x:99999', key: 'env:NOWHERE_TO_BE_FOUND' } },
-      McpTools: { a: {} },
-    };
-    writeFileSync(file, JSON.stringify(given));
-    const run = await runToEnd(['--check-config', '--config', file]);
-    t.equal(run.code, 78);
-    const paths = run.stderr.split('\n').map((line) => line.split(': ')[1]);
-    for (const path of [
-      'Bogus',
-      'BaseUrl',
-      'Project',
-      'TrustedProxies.0',
-      'TrustedProxies.1',
-      'TrustedProxies.2',
-      'AllowedOrigins.0',
-      'AllowedOrigins.2',
-      'Admin.allow.0',
-      'Admin.publicKeys.0',
-      'Fido2.origins.0',
-      'Fido2.serverDomain',
-      'FileServers.x',
-      'Modules.wallet.url',
-      'Modules.wallet.key',
-      'McpTools.a.endpoint',
-    ]) {
-      t.equal(paths.filter((each) => each === path).length, 1, path);
-    }
-    t.notMatch(
-      run.stderr,
-      /TrustedProxies\.3|TrustedProxies\.4|AllowedOrigins\.1/,
-      'valid values are not named',
-    );
-  },
-);
-
-t.test('program: --check-config of a valid file ends with 0 and starts nothing', async (t) => {
-  const file = `${t.testdir()}/good.json`;
-  writeFileSync(file, '{ "Project": "shop" /* fine */ }');
-  const run = await runToEnd(['--check-config', '--config', file]);
-  t.equal(run.code, 0);
-  t.equal(run.stderr, '');
 });
 
 t.test('program: a public listener outside production warns about webhooks to private ranges', async (t) => {
@@ -229,38 +143,6 @@ t.test(
     t.equal(existsSync(`${folder}/none`), false, 'a backup creates no data folder');
   },
 );
-
-// covers R24
-t.test('program: SIGHUP loads new tools and keeps the old ones if a definition is faulty', async (t) => {
-  const folder = t.testdir();
-  const file = `${folder}/tools.json`;
-  const tool = {
-    endpoint: 'http://127.0.0.1:1/x',
-    method: 'GET',
-    description: 'x',
-    inputSchema: { type: 'object' },
-  };
-  const write = (configuration: object) => writeFileSync(file, JSON.stringify(configuration));
-  write({ McpTools: { first: tool } });
-  const gateway = await launchFor(t, { dataPath: `${folder}/data`, args: ['--config', file] });
-  const names = async () => {
-    const list = await rpc(gateway.url, undefined, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
-    return [...list.text.matchAll(/"name":"(first|second|third)"/g)].map(([, name]) => name);
-  };
-  const reload = async (configuration: object, word: RegExp) => {
-    write(configuration);
-    gateway.process.kill('SIGHUP');
-    await gateway.said(word);
-    return await names();
-  };
-  t.same(await names(), ['first']);
-  t.same(await reload({ McpTools: { second: tool } }, /catalog reloaded/), ['second']);
-  t.same(await reload({ McpTools: { third: { ...tool, method: 'HEAD' } } }, /McpTools\.third\.method/), [
-    'second',
-  ]);
-  const module = { Modules: { core: { url: 'http://127.0.0.1:1' } }, McpTools: { third: tool } };
-  t.same(await reload(module, /Modules\.core.*needs a restart/), ['second']);
-});
 
 // covers R16 R24
 t.test('program: tools under Config, and SIGHUP names changed keys that need a restart', async (t) => {
@@ -338,24 +220,3 @@ t.test('program: keygen prints a pair that logs in', async (t) => {
   t.equal((await mcpLogin(gateway.url, key, Date.now())).status, 200);
   await gateway.stop();
 });
-
-// covers S174
-t.test(
-  'program: a backup restored into an empty folder has the accounts; a running gateway is not disturbed',
-  async (t) => {
-    const gateway = await launch();
-    const person = await signUp(gateway.url);
-    const target = `${t.testdir()}/backup`;
-    const run = await runToEnd(['backup', target, '--data', gateway.dataPath]);
-    t.equal(run.code, 0, run.stderr);
-    t.not((await signUp(gateway.url)).userId, person.userId, 'still serving');
-    await gateway.stop();
-    const restored = await launch({ dataPath: target });
-    const keys = await request(`${restored.url}/auth/v1/keys/user_keys`, {
-      headers: { Cookie: person.cookie },
-    });
-    t.equal(keys.status, 200);
-    t.match(keys.json['result'], [{ publicKey: person.key.publicKey, current: true }]);
-    await restored.stop();
-  },
-);

@@ -1,10 +1,11 @@
 /** Audit records of calls over two processes: in the database for all nodes, or at the node that served the call. */
 import t, { type Test } from 'tap';
 import { bearerOf, callTool, expectOk, newKey, request, signUp, signUpAgent } from '../../../kit/agent.ts';
-import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
+import { startedNodes } from '../../support/cluster/started-nodes.ts';
 
 t.setTimeout(240_000);
 
@@ -15,19 +16,17 @@ interface Shown {
 }
 
 /** Two nodes, an admin, and an agent that calls tools at each. */
-async function start(t: Test, postgres: Postgres, cluster: object) {
+async function start(t: Test, postgres: Postgres, section: object) {
   const key = newKey();
   const configuration = {
     Admin: { publicKeys: [key.publicKey] },
     Settings: NO_LIMITS,
   };
-  const running = await startNodes({
-    ...{ postgres, nodes: 2, configuration },
+  const { a, b } = await startedNodes(t, 2, {
+    ...{ postgres, configuration },
     // No node is to be out: a busy machine may hold up a renewal for longer than the default.
-    cluster: { leaseMilliseconds: 10_000, ...cluster },
+    cluster: { leaseMilliseconds: 10_000, ...section },
   });
-  t.teardown(() => running.stop());
-  const [a, b] = running.nodes as readonly [NodeProcess, NodeProcess];
   // A node admits no request before its first renewal.
   for (const { url } of [a, b])
     while ((await request(`${url}/auth/v1/sessions`, { headers: { Cookie: 'sid=none' } })).status !== 401);
@@ -49,25 +48,26 @@ async function start(t: Test, postgres: Postgres, cluster: object) {
   return { a, b, bearer, pageAt, shown };
 }
 
-await withPostgres(t, (postgres) => {
-  // covers C16
-  t.test(
-    'audit in the database: every node shows the calls of all, also of a node that was killed',
-    async (t) => {
-      const { a, b, bearer, pageAt, shown } = await start(t, postgres, { audit: 'table' });
-      for (const node of [a, b, a])
-        t.equal((await callTool(node.url, bearer, 'wallet_get_balance')).status, 200);
-      const nodesOf = (rows: readonly Shown[]) => rows.map(({ node }) => node);
-      t.same(nodesOf(await shown(a, 3)), ['a', 'b', 'a']);
-      t.same(nodesOf(await shown(b, 3)), ['a', 'b', 'a']);
-      const acts = await pageAt(b, 'event=sign_up');
-      t.same(nodesOf(acts), [null, null], 'what accounts did is at every node');
-      await b.gateway.kill();
-      t.same(nodesOf(await shown(a, 3)), ['a', 'b', 'a']);
-    },
-  );
+// covers C16
+postgresTest(
+  'audit in the database: every node shows the calls of all, also of a node that was killed',
+  async (t, postgres) => {
+    const { a, b, bearer, pageAt, shown } = await start(t, postgres, { audit: 'table' });
+    for (const node of [a, b, a])
+      t.equal((await callTool(node.url, bearer, 'wallet_get_balance')).status, 200);
+    const nodesOf = (rows: readonly Shown[]) => rows.map(({ node }) => node);
+    t.same(nodesOf(await shown(a, 3)), ['a', 'b', 'a']);
+    t.same(nodesOf(await shown(b, 3)), ['a', 'b', 'a']);
+    const acts = await pageAt(b, 'event=sign_up');
+    t.same(nodesOf(acts), [null, null], 'what accounts did is at every node');
+    await b.gateway.kill();
+    t.same(nodesOf(await shown(a, 3)), ['a', 'b', 'a']);
+  },
+);
 
-  t.test('audit in the database: calls go on while it is away, destructive ones are refused', async (t) => {
+postgresTest(
+  'audit in the database: calls go on while it is away, destructive ones are refused',
+  async (t, postgres) => {
     const { a, bearer, shown } = await start(t, postgres, { audit: 'table' });
     a.database.cut();
     t.equal((await callTool(a.url, bearer, 'wallet_get_balance')).status, 200);
@@ -76,13 +76,16 @@ await withPostgres(t, (postgres) => {
     a.database.heal();
     const outcomes = (await shown(a, 2)).map(({ fields }) => `${fields.name} ${fields.outcome}`);
     t.same(outcomes, ['chat_hard_delete_message attempt', 'wallet_get_balance ok'], 'they are stored later');
-  });
+  },
+);
 
-  // covers C16
-  t.test('audit at the node: a page of the other node is asked for over the link', async (t) => {
+// covers C16
+postgresTest(
+  'audit at the node: a page of the other node is asked for over the link',
+  async (t, postgres) => {
     const { a, b, bearer, shown } = await start(t, postgres, { audit: 'node' });
     t.equal((await callTool(b.url, bearer, 'wallet_get_balance')).status, 200);
     t.match(await shown(a, 1, 'event=mcp.tool&node=b'), [{ event: 'mcp.tool', node: 'b' }]);
     t.same(await shown(a, 0, 'event=mcp.tool'), [], 'its own page has none');
-  });
-});
+  },
+);

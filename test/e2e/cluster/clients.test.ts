@@ -3,7 +3,7 @@
  * log-in, codes, the proxy, and what one message does to a call or stream at another node.
  */
 import { randomUUID } from 'node:crypto';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import {
   type Answer,
   callTool,
@@ -17,10 +17,10 @@ import {
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import {
   newAgent,
+  nodesTest,
   resultOf,
   type ThreeNodes,
   verifiedBearer,
-  withThreeNodes,
 } from '../../support/cluster/three-nodes.ts';
 import { useEveryMode } from '../../support/mcp-clients/client-modes.ts';
 import { type ToolUser, useEveryTool } from '../../support/mcp-clients/every-tool.ts';
@@ -49,23 +49,26 @@ async function otherThanOwners(
   return other;
 }
 
-async function clientOne(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('official client 1: every tool at a node that owns neither account', async (t, three) => {
   const users = { user: await newUser(three.nodes[0]), receiver: await newUser(three.nodes[1]) };
   const { url } = await otherThanOwners(three, Object.values(users));
   await useEveryTool(t, url, { ...users, configured: CONFIGURED });
-}
+});
 
-async function clientOneSpread(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('official client 1: every tool, each request at the next node', async (t, three) => {
   const users = { user: await newUser(three.nodes[0]), receiver: await newUser(three.nodes[1]) };
   await useEveryTool(t, three.baseUrl, { ...users, configured: CONFIGURED });
-}
+});
 
-async function clientTwo(t: Test, three: ThreeNodes): Promise<void> {
-  const user = await newUser(three.nodes[0]);
-  const { url } = await otherThanOwners(three, [user]);
-  await useEveryMode(t, url, user.bearer, CONFIGURED);
-  await useEveryMode(t, three.baseUrl, user.bearer, CONFIGURED);
-}
+nodesTest(
+  'official client 2: every mode at a node that owns the account not, and spread over all',
+  async (t, three) => {
+    const user = await newUser(three.nodes[0]);
+    const { url } = await otherThanOwners(three, [user]);
+    await useEveryMode(t, url, user.bearer, CONFIGURED);
+    await useEveryMode(t, three.baseUrl, user.bearer, CONFIGURED);
+  },
+);
 
 /** An approved application of a person, for McpApp. */
 async function newApp(three: ThreeNodes, owner: Person): Promise<string> {
@@ -77,7 +80,7 @@ async function newApp(three: ThreeNodes, owner: Person): Promise<string> {
   return String(id);
 }
 
-async function loginTypes(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('every type of log-in holds at each node, by tool and by proxy', async (t, three) => {
   const person = await newAgent(three.nodes[0]);
   const appId = await newApp(three, person);
   const logIn = (node: NodeProcess, headers: Record<string, string>) =>
@@ -111,7 +114,7 @@ async function loginTypes(t: Test, three: ThreeNodes): Promise<void> {
     const proxied = await request(`${node.url}${BALANCE}`, { headers: { Cookie: person.cookie } });
     t.match(expectOk('proxy', proxied).text, /1000\.00/, `the proxy with a cookie at ${node.name}`);
   }
-}
+});
 
 /** The parsed text of a tool result. */
 function textOf(answer: Answer): Json {
@@ -121,7 +124,8 @@ function textOf(answer: Answer): Json {
   return JSON.parse(item?.text ?? '').result;
 }
 
-async function capabilityCodes(t: Test, three: ThreeNodes): Promise<void> {
+// covers C5
+nodesTest('capability codes of one node open the same at all', async (t, three) => {
   const [a, b, c] = three.nodes;
   const { bearer } = await newUser(a);
   const withCode = (node: NodeProcess, headers: Record<string, string>, name: string, args: object = {}) =>
@@ -149,7 +153,7 @@ async function capabilityCodes(t: Test, three: ThreeNodes): Promise<void> {
   const seen = textOf(await callTool(b.url, bearer, 'chat_messages', { chatId: chat['id'] }));
   const texts = (seen['messages'] as unknown as Json[]).map((message) => String(message['text']));
   t.strictSame(texts.sort(), ['from a', 'from b', 'from c']);
-}
+});
 
 const initialize = {
   jsonrpc: '2.0',
@@ -158,7 +162,8 @@ const initialize = {
   params: { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
 };
 
-async function mcpSessions(t: Test, three: ThreeNodes): Promise<void> {
+// covers S74
+nodesTest('an Mcp-Session-Id of one node holds at all, and is over at all', async (t, three) => {
   const [a, b, c] = three.nodes;
   const { bearer } = await newUser(a);
   const begun = expectOk('initialize', await rpc(a.url, bearer, initialize));
@@ -177,9 +182,10 @@ async function mcpSessions(t: Test, three: ThreeNodes): Promise<void> {
   t.equal((await request(`${b.url}/mcp`, { method: 'DELETE', headers })).status, 204);
   for (const node of [c, a, b]) t.equal((await listAt(node)).status, 404, `ended at b, over at ${node.name}`);
   t.equal((await rpc(c.url, bearer, LIST)).status, 200, 'the bearer lives on');
-}
+});
 
-async function cancellations(t: Test, three: ThreeNodes): Promise<void> {
+// covers C14
+nodesTest('a call at one node is cancelled by a message to another', async (t, three) => {
   const { bearer } = await newUser(three.nodes[0]);
   const [a, b, c] = three.nodes;
   for (const [runsAt, cancelledAt] of [
@@ -203,7 +209,7 @@ async function cancellations(t: Test, three: ThreeNodes): Promise<void> {
       `at ${runsAt.name}, cancelled at ${cancelledAt.name}`,
     );
   }
-}
+});
 
 /** Streams of changed lists, which end with the session. */
 async function listening({ url }: NodeProcess, bearer: string): Promise<{ ended: Promise<string> }> {
@@ -231,7 +237,7 @@ async function listening({ url }: NodeProcess, bearer: string): Promise<{ ended:
   return { ended: answer.text() };
 }
 
-async function endedStreams(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('streams at every node end with a session that is closed at one', async (t, three) => {
   const person = await newAgent(three.nodes[0]);
   for (const at of three.nodes) {
     const bearer = await verifiedBearer(at, person);
@@ -239,20 +245,4 @@ async function endedStreams(t: Test, three: ThreeNodes): Promise<void> {
     await resultOf(at, person.cookie, '/auth/v1/close_sessions', { others: true });
     for (const { ended } of streams) t.match(await ended, /"resultType":"complete"/, `closed at ${at.name}`);
   }
-}
-
-await withThreeNodes(t, (three) => {
-  t.test('official client 1: every tool at a node that owns neither account', (t) => clientOne(t, three));
-  t.test('official client 1: every tool, each request at the next node', (t) => clientOneSpread(t, three));
-  t.test('official client 2: every mode at a node that owns the account not, and spread over all', (t) =>
-    clientTwo(t, three),
-  );
-  t.test('every type of log-in holds at each node, by tool and by proxy', (t) => loginTypes(t, three));
-  // covers C5
-  t.test('capability codes of one node open the same at all', (t) => capabilityCodes(t, three));
-  // covers S74
-  t.test('an Mcp-Session-Id of one node holds at all, and is over at all', (t) => mcpSessions(t, three));
-  // covers C14
-  t.test('a call at one node is cancelled by a message to another', (t) => cancellations(t, three));
-  t.test('streams at every node end with a session that is closed at one', (t) => endedStreams(t, three));
 });

@@ -3,12 +3,10 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { request, signUp } from '../../../kit/agent.ts';
-import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../kit/launch.ts';
 import { fetchState } from '../../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
-import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { type PgFixture, pgTest, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 t.setTimeout(240_000);
@@ -19,8 +17,7 @@ function fileOf(folder: string, url: string): string {
   return JSON.stringify({ Cluster, LocalFileStoragePath: join(folder, 'files') });
 }
 
-async function openCluster(t: Test, postgres: Postgres) {
-  const fixture = await openPgFixture(t, postgres);
+async function openCluster(t: Test, fixture: PgFixture) {
   const folder = temporaryFolder(t);
   const config = join(folder, 'gatehouse.json');
   writeFileSync(config, fileOf(folder, fixture.url));
@@ -49,9 +46,10 @@ t.test('cluster commands: without the section Cluster they end with 78', async (
     });
 });
 
-function testStatus(postgres: Postgres): void {
-  t.test('cluster commands: status of a database without a log, or of none, ends with 70', async (t) => {
-    const { run, folder } = await openCluster(t, postgres);
+pgTest(
+  'cluster commands: status of a database without a log, or of none, ends with 70',
+  async (t, fixture) => {
+    const { run, folder } = await openCluster(t, fixture);
     t.match(await run('status'), {
       code: 70,
       stderr: 'gatehouse: the database of Cluster.url holds no log\n',
@@ -62,10 +60,13 @@ function testStatus(postgres: Postgres): void {
       code: 70,
       stderr: /^gatehouse: the database of Cluster\.url cannot be used: .*ENOENT.*\n$/,
     });
-  });
+  },
+);
 
-  t.test('cluster commands: status shows nodes in a table and as JSON; forget frees a name', async (t) => {
-    const { run, connect } = await openCluster(t, postgres);
+pgTest(
+  'cluster commands: status shows nodes in a table and as JSON; forget frees a name',
+  async (t, fixture) => {
+    const { run, connect } = await openCluster(t, fixture);
     let figures = { links: 0, turnsRefused: 0, turnsThrown: 0 };
     const log = await connect({ figures: () => figures });
     const { node, incarnation } = await log.enter('node-1');
@@ -94,48 +95,46 @@ function testStatus(postgres: Postgres): void {
     await log.leave(write(3));
     t.match(await run('status'), { code: 70, stdout: /^node-1 +1 +out /m }, 'no node serves');
     t.match(await run('forget', 'node-1'), { code: 0, stdout: 'the node node-1 is forgotten\n' });
-  });
-}
+  },
+);
 
-function testMoving(postgres: Postgres): void {
-  t.test('cluster commands: a journal moves into a log and out again with its accounts', async (t) => {
-    const { run, folder, url } = await openCluster(t, postgres);
-    const data = join(folder, 'data');
-    const gateway = await launch({ dataPath: data });
-    const person = await signUp(gateway.url);
-    t.match(await run('import', '--data', data), { code: 70, stderr: /in use by another process/ });
-    await gateway.stop();
-    t.match(await run('import', '--data', join(folder, 'none')), { code: 70, stderr: /holds no journal/ });
-    t.match(await run('recover', '--data', data), { code: 70, stderr: /not that of a node/ });
-    const imported = await run('import', '--data', data);
-    t.match(imported, { code: 0, stdout: /^the log begins at 1 with the journal of / }, imported.stderr);
-    t.match(await run('import', '--data', data), { code: 70, stderr: /the log is in use/ });
+pgTest('cluster commands: a journal moves into a log and out again with its accounts', async (t, fixture) => {
+  const { run, folder, url } = await openCluster(t, fixture);
+  const data = join(folder, 'data');
+  const gateway = await launch({ dataPath: data });
+  const person = await signUp(gateway.url);
+  t.match(await run('import', '--data', data), { code: 70, stderr: /in use by another process/ });
+  await gateway.stop();
+  t.match(await run('import', '--data', join(folder, 'none')), { code: 70, stderr: /holds no journal/ });
+  t.match(await run('recover', '--data', data), { code: 70, stderr: /not that of a node/ });
+  const imported = await run('import', '--data', data);
+  t.match(imported, { code: 0, stdout: /^the log begins at 1 with the journal of / }, imported.stderr);
+  t.match(await run('import', '--data', data), { code: 70, stderr: /the log is in use/ });
 
-    const node = join(folder, 'node');
-    await fetchInto(t, url, 1, node);
-    const cutOff = join(node, 'node.run');
-    writeFileSync(cutOff, JSON.stringify({ end: 'open', boot: 'another run of the machine', reason: '' }));
-    t.match(await run('recover', '--data', node), {
-      code: 70,
-      stderr: /the machine stopped while a node used/,
-    });
-    rmSync(cutOff);
-    t.match(await run('recover', '--data', node), {
-      code: 0,
-      stdout: /^the log continues after 2 with the state/,
-    });
-    t.match(await run('recover', '--from-database'), { code: 0, stdout: /^the log continues after 2 with/ });
-    const other = join(folder, 'other');
-    await fetchInto(t, url, 2, other);
-    const exported = join(folder, 'exported');
-    t.match(await run('export', exported, '--data', other), { code: 0, stdout: /without Cluster/ });
-    const alone = await launch({ dataPath: exported });
-    const headers = { Cookie: person.cookie };
-    t.equal((await request(`${alone.url}/auth/v1/keys/user_keys`, { headers })).status, 200);
-    await alone.stop();
-    t.match(await run('recover', '--data', exported), { code: 70, stderr: /not that of a node/ });
+  const node = join(folder, 'node');
+  await fetchInto(t, url, 1, node);
+  const cutOff = join(node, 'node.run');
+  writeFileSync(cutOff, JSON.stringify({ end: 'open', boot: 'another run of the machine', reason: '' }));
+  t.match(await run('recover', '--data', node), {
+    code: 70,
+    stderr: /the machine stopped while a node used/,
   });
-}
+  rmSync(cutOff);
+  t.match(await run('recover', '--data', node), {
+    code: 0,
+    stdout: /^the log continues after 2 with the state/,
+  });
+  t.match(await run('recover', '--from-database'), { code: 0, stdout: /^the log continues after 2 with/ });
+  const other = join(folder, 'other');
+  await fetchInto(t, url, 2, other);
+  const exported = join(folder, 'exported');
+  t.match(await run('export', exported, '--data', other), { code: 0, stdout: /without Cluster/ });
+  const alone = await launch({ dataPath: exported });
+  const headers = { Cookie: person.cookie };
+  t.equal((await request(`${alone.url}/auth/v1/keys/user_keys`, { headers })).status, 200);
+  await alone.stop();
+  t.match(await run('recover', '--data', exported), { code: 70, stderr: /not that of a node/ });
+});
 
 /** Fetches the state of a position as a node does that joins. */
 async function fetchInto(t: Test, url: string, position: number, folder: string): Promise<void> {
@@ -144,8 +143,3 @@ async function fetchInto(t: Test, url: string, position: number, folder: string)
   t.equal(await fetchState(checkpoints, folder, 'any'), position);
   checkpoints.close();
 }
-
-await withPostgres(t, (postgres) => {
-  testStatus(postgres);
-  testMoving(postgres);
-});

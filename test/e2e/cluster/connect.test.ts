@@ -2,11 +2,11 @@
  * Hosts that connect by address, at any node: consent, code, refresh, call and revocation are each at another one, and the
  * official clients run against all of them in turn.
  */
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { type Answer, expectOk, type Person, request, signUp } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import { disconnect, endAccess, hostsOf } from '../../../kit/consent.ts';
-import { asked, resultOf, type ThreeNodes, withThreeNodes } from '../../support/cluster/three-nodes.ts';
+import { asked, nodesTest, resultOf, type ThreeNodes } from '../../support/cluster/three-nodes.ts';
 import {
   askRequest,
   authorizeQuery,
@@ -45,36 +45,39 @@ async function admits(nodes: readonly NodeProcess[], token: string): Promise<num
 const GOOD = [200, 200, 200];
 const DEAD = [401, 401, 401];
 
-async function lifeOfAGrant(t: Test, three: ThreeNodes): Promise<void> {
-  const { nodes } = three;
-  const [a, b, c] = nodes;
-  const person = await signUp(a.url);
-  const { host, tokens } = await connected(three, person);
-  t.strictSame(await admits(nodes, tokens.access), GOOD, 'the token of c');
-  for (const { url } of nodes) t.match(await hostsOf(url, person), [{ name: 'Notebook', sessions: 1 }]);
+nodesTest(
+  'a grant lives at every node: code, refresh, former refresh tokens, six refreshes at once',
+  async (t, three) => {
+    const { nodes } = three;
+    const [a, b, c] = nodes;
+    const person = await signUp(a.url);
+    const { host, tokens } = await connected(three, person);
+    t.strictSame(await admits(nodes, tokens.access), GOOD, 'the token of c');
+    for (const { url } of nodes) t.match(await hostsOf(url, person), [{ name: 'Notebook', sessions: 1 }]);
 
-  const second = tokensOf(await refreshTokens(a.url, host, tokens.refresh));
-  t.not(second.refresh, tokens.refresh);
-  t.strictSame(await admits(nodes, second.access), GOOD, 'the token of a refresh at a');
-  const again = tokensOf(await refreshTokens(b.url, host, tokens.refresh));
-  t.strictSame(await admits(nodes, again.access), GOOD, 'the former refresh token, at b');
-  t.equal(again.refresh, second.refresh, 'has the same successor there');
-  const third = tokensOf(await refreshTokens(c.url, host, again.refresh));
-  const late = tokensOf(await refreshTokens(b.url, host, tokens.refresh));
-  t.equal(late.refresh, third.refresh, 'the first one gives the newest of the chain');
+    const second = tokensOf(await refreshTokens(a.url, host, tokens.refresh));
+    t.not(second.refresh, tokens.refresh);
+    t.strictSame(await admits(nodes, second.access), GOOD, 'the token of a refresh at a');
+    const again = tokensOf(await refreshTokens(b.url, host, tokens.refresh));
+    t.strictSame(await admits(nodes, again.access), GOOD, 'the former refresh token, at b');
+    t.equal(again.refresh, second.refresh, 'has the same successor there');
+    const third = tokensOf(await refreshTokens(c.url, host, again.refresh));
+    const late = tokensOf(await refreshTokens(b.url, host, tokens.refresh));
+    t.equal(late.refresh, third.refresh, 'the first one gives the newest of the chain');
 
-  const answers = await Promise.all(
-    [a, b, c, a, b, c].map(({ url }) => refreshTokens(url, host, third.refresh)),
-  );
-  const at = answers.map(tokensOf);
-  t.equal(new Set(at.map(({ refresh }) => refresh)).size, 1, 'six at once at three nodes: one successor');
-  const live = await Promise.all(at.map(({ access }) => admits(nodes, access)));
-  t.strictSame(live, Array(6).fill(GOOD));
-  for (const { url } of nodes) t.match(await hostsOf(url, person), [{ sessions: 8 }]);
-}
+    const answers = await Promise.all(
+      [a, b, c, a, b, c].map(({ url }) => refreshTokens(url, host, third.refresh)),
+    );
+    const at = answers.map(tokensOf);
+    t.equal(new Set(at.map(({ refresh }) => refresh)).size, 1, 'six at once at three nodes: one successor');
+    const live = await Promise.all(at.map(({ access }) => admits(nodes, access)));
+    t.strictSame(live, Array(6).fill(GOOD));
+    for (const { url } of nodes) t.match(await hostsOf(url, person), [{ sessions: 8 }]);
+  },
+);
 
 /** A token of the grant that is no longer one of its formers: nine replacements within a minute. */
-async function reuse(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('a refresh token that is used again too late ends the grant at every node', async (t, three) => {
   const { nodes } = three;
   const person = await signUp(nodes[0].url);
   const { host, tokens } = await connected(three, person);
@@ -88,9 +91,9 @@ async function reuse(t: Test, three: ThreeNodes): Promise<void> {
   t.match(json, { error: 'invalid_grant' });
   t.strictSame(await admits(nodes, last.access), DEAD, 'the grant is over at every node');
   for (const { url } of nodes) t.strictSame(await hostsOf(url, person), []);
-}
+});
 
-async function revocations(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('a revocation at one node holds at the others in the next request', async (t, three) => {
   const { nodes } = three;
   const [a, b, c] = nodes;
   const person = await signUp(b.url);
@@ -104,9 +107,9 @@ async function revocations(t: Test, three: ThreeNodes): Promise<void> {
     for (const { url } of [c, b, a])
       t.match((await refreshTokens(url, host, refresh)).json, { error: 'invalid_grant' });
   }
-}
+});
 
-async function codesOnce(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('a code and a consent count once over all nodes', async (t, three) => {
   const { nodes } = three;
   const [a, b, c] = nodes;
   const person = await signUp(c.url);
@@ -135,9 +138,9 @@ async function codesOnce(t: Test, three: ThreeNodes): Promise<void> {
     });
   const decided = await Promise.all([decide(c), decide(a)]);
   t.strictSame(decided.map(({ status }) => status).sort(), [200, 401], 'a consent counts once');
-}
+});
 
-async function endsOfTheAccount(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('a block and a closed application end the tokens of hosts everywhere', async (t, three) => {
   const { nodes } = three;
   const [a, b, c] = nodes;
   const admin = await three.adminOf(c);
@@ -156,22 +159,11 @@ async function endsOfTheAccount(t: Test, three: ThreeNodes): Promise<void> {
   t.notMatch(refused.json, { result: { step: 'consent' } }, 'and no consent is asked for at another node');
   await resultOf(b, admin, '/ProxyAdmin/api/apps/update', { ...row, disabled: false });
   t.strictSame(await admits(nodes, (await connected(three, other)).tokens.access), GOOD, 'and on again');
-}
-
-await withThreeNodes(t, (three) => {
-  t.test('a grant lives at every node: code, refresh, former refresh tokens, six refreshes at once', (t) =>
-    lifeOfAGrant(t, three),
-  );
-  t.test('a refresh token that is used again too late ends the grant at every node', (t) => reuse(t, three));
-  t.test('a revocation at one node holds at the others in the next request', (t) => revocations(t, three));
-  t.test('a code and a consent count once over all nodes', (t) => codesOnce(t, three));
-  t.test('a block and a closed application end the tokens of hosts everywhere', (t) =>
-    endsOfTheAccount(t, three),
-  );
-  for (const [name, clientOf] of Object.entries(VERSIONS))
-    t.test(`${name}: from the address to a new consent, each request at the next node`, async (t) => {
-      const { baseUrl: url, nodes } = three;
-      const person = await signUp(nodes[0].url);
-      await liveAsHost(t, clientOf, { url, address: new URL(`${url}/connect/mcp`), person });
-    });
 });
+
+for (const [name, clientOf] of Object.entries(VERSIONS))
+  nodesTest(`${name}: from the address to a new consent, each request at the next node`, async (t, three) => {
+    const { baseUrl: url, nodes } = three;
+    const person = await signUp(nodes[0].url);
+    await liveAsHost(t, clientOf, { url, address: new URL(`${url}/connect/mcp`), person });
+  });

@@ -3,12 +3,13 @@ import t, { type Test } from 'tap';
 import { request, signUp, untilAvailable } from '../../../kit/agent.ts';
 import { stopAfter } from '../../../kit/close-after.ts';
 import { type FileTakeoverOptions, runFileTakeovers } from '../../../kit/cluster/file-takeovers.ts';
-import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { MemoryS3 } from '../../../kit/storage/memory-s3.ts';
 import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
+import { startedNodes } from '../../support/cluster/started-nodes.ts';
 import { count, depth } from '../../support/depth.ts';
 
 const TAKEOVERS = 8;
@@ -36,13 +37,10 @@ async function takeovers(t: Test, postgres: Postgres, place: Place = {}): Promis
 }
 
 async function otherFolder(t: Test, postgres: Postgres): Promise<void> {
-  const cluster = await startNodes({
-    ...{ postgres, nodes: 3, fileFolder: (name: string) => (name === 'c' ? 'other' : 'files') },
+  const { cluster, a, b, c } = await startedNodes(t, 3, {
+    ...{ postgres, fileFolder: (name: string) => (name === 'c' ? 'other' : 'files') },
     configuration: { Settings: NO_FILE_LIMITS },
   });
-  t.teardown(() => cluster.stop());
-  const [a, b, c] = cluster.nodes;
-  if (a === undefined || b === undefined || c === undefined) throw new Error('too few nodes');
   await c.gateway.said(/"nodes":\["a","b"\],"msg":"folder not shared"/);
   for (const { gateway } of [a, b]) await gateway.said(/"nodes":\["c"\],"msg":"markers missing"/);
   // The owner of an account stores its uploads, and c owns some.
@@ -66,29 +64,30 @@ async function otherFolder(t: Test, postgres: Postgres): Promise<void> {
   t.match(await draft(a), { status: 200 }, 'the others serve files');
 }
 
-await withPostgres(t, (postgres) => {
-  // covers C26
-  t.test('files: a node with another folder answers 503, and its health names the folder', (t) =>
-    otherFolder(t, postgres),
-  );
-  // covers C2
-  t.test('files over a shared folder: every byte is equal at every node across takeovers', (t) =>
-    takeovers(t, postgres),
-  );
-  t.test('files over staged file servers: every byte is equal at every node across takeovers', async (t) =>
-    takeovers(t, postgres, { fileServer: (await MemoryStorageServer.start(t)).url }),
-  );
+// covers C26
+postgresTest(
+  'files: a node with another folder answers 503, and its health names the folder',
+  (t, postgres) => otherFolder(t, postgres),
+);
+// covers C2
+postgresTest(
+  'files over a shared folder: every byte is equal at every node across takeovers',
+  (t, postgres) => takeovers(t, postgres),
+);
+postgresTest(
+  'files over staged file servers: every byte is equal at every node across takeovers',
+  async (t, postgres) => takeovers(t, postgres, { fileServer: (await MemoryStorageServer.start(t)).url }),
+);
 
-  t.test(
-    'files in a bucket, without a shared folder: every byte is equal at every node across takeovers',
-    async (t) => {
-      const storage = stopAfter(t, await MemoryS3.start());
-      await takeovers(t, postgres, { objectStorage: storage });
-      const left = [...storage.objects.keys()].filter((key) => key.startsWith('uploads/'));
-      t.comment(
-        `${storage.objects.size} objects, ${left.length} of uploads, ${storage.transfers.size} transfers`,
-      );
-      t.ok(storage.objects.size > 0, 'files are there');
-    },
-  );
-});
+postgresTest(
+  'files in a bucket, without a shared folder: every byte is equal at every node across takeovers',
+  async (t, postgres) => {
+    const storage = stopAfter(t, await MemoryS3.start());
+    await takeovers(t, postgres, { objectStorage: storage });
+    const left = [...storage.objects.keys()].filter((key) => key.startsWith('uploads/'));
+    t.comment(
+      `${storage.objects.size} objects, ${left.length} of uploads, ${storage.transfers.size} transfers`,
+    );
+    t.ok(storage.objects.size > 0, 'files are there');
+  },
+);

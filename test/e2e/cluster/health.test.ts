@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { expectOk, type Json, request, signUp, untilAvailable, updateKey } from '../../../kit/agent.ts';
-import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { NodeProcess, Nodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { launch, launchFor, NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
 import { CLUSTER_METRICS } from '../../../src/io/observability/cluster-metrics.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
+import { startedNodes } from '../../support/cluster/started-nodes.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 t.setTimeout(240_000);
@@ -25,13 +26,8 @@ async function metricsOf({ gateway }: NodeProcess): Promise<string> {
   return expectOk('metrics', await request(`${gateway.internal}/metrics`)).text;
 }
 
-async function startTwo(t: Test, postgres: Postgres) {
-  const cluster = await startNodes({ postgres, nodes: 2, sandbox: false, configuration: CONFIGURATION });
-  t.teardown(() => cluster.stop());
-  const [a, b] = cluster.nodes;
-  if (a === undefined || b === undefined) throw new Error('too few nodes');
-  return { cluster, a, b };
-}
+const startTwo = (t: Test, postgres: Postgres, cluster: object = {}) =>
+  startedNodes(t, 2, { postgres, sandbox: false, configuration: CONFIGURATION, cluster });
 
 /** A configuration file over the same database, for a node under another name. */
 function fileFor(t: Test, { databaseUrl, secret, files }: Nodes, name: string, more: object = {}): string {
@@ -48,9 +44,10 @@ function fileFor(t: Test, { databaseUrl, secret, files }: Nodes, name: string, m
   return file;
 }
 
-function testPlace(postgres: Postgres): void {
-  // covers C20
-  t.test('node health: both pages, the metrics and the commands show the place in the cluster', async (t) => {
+// covers C20
+postgresTest(
+  'node health: both pages, the metrics and the commands show the place in the cluster',
+  async (t, postgres) => {
     const { cluster, a, b } = await startTwo(t, postgres);
     await a.gateway.said(/"node":2,"direction":"out"/);
     const person = await untilAvailable(() => signUp(a.url));
@@ -92,11 +89,12 @@ function testPlace(postgres: Postgres): void {
       { name: 'b', state: 'joined', partitionsOwned: owned(ofB) },
     ]);
     t.same(otherConfigurations, [], 'the same keys have the same configuration');
-  });
-}
+  },
+);
 
-function testOutage(postgres: Postgres): void {
-  t.test('node health: without the database a node is unhealthy, says so, and comes back', async (t) => {
+postgresTest(
+  'node health: without the database a node is unhealthy, says so, and comes back',
+  async (t, postgres) => {
     const { a, b } = await startTwo(t, postgres);
     a.database.cut();
     await a.gateway.said(/"node does not serve"/);
@@ -116,45 +114,38 @@ function testOutage(postgres: Postgres): void {
     await b.gateway.said(/"node expelled"[\s\S]*"node":1,"msg":"node joined"/);
     t.equal(metricValue(await metricsOf(b), 'gatehouse_cluster_expulsions_total', {}), 1);
     t.equal(metricValue(await metricsOf(a), 'gatehouse_cluster_returns_total', {}), 1);
-  });
-}
+  },
+);
 
-function testLag(postgres: Postgres): void {
-  t.test(
-    'node health: a node that is half a lease behind is unhealthy before its lease is over',
-    async (t) => {
-      const cluster = await startNodes({
-        ...{ postgres, nodes: 2, sandbox: false, configuration: CONFIGURATION },
-        cluster: { leaseMilliseconds: 6_000 },
-      });
-      t.teardown(() => cluster.stop());
-      const [a, b] = cluster.nodes;
-      if (a === undefined || b === undefined) throw new Error('too few nodes');
-      let isBehind = true;
-      const loseReads = async () => {
-        while (isBehind) await a.database.loseNext('question', 'fetch');
-      };
-      a.links.cut();
-      const losing = loseReads();
-      t.match(await b.gateway.stop(), { code: 0 }, 'its last row is that it leaves');
-      await a.gateway.said(/"node does not serve"/);
-      const { status, json } = await healthOf(a.gateway);
-      t.match({ status, json }, { status: 503, json: { status: 'unhealthy', cluster: { serving: true } } });
-      const { lagRows, lagMs } = json['cluster'] as Json;
-      t.ok(Number(lagRows) >= 1 && Number(lagMs) > 3_000, `${lagRows} rows, ${lagMs} ms`);
-      t.equal((await request(`${a.url}/health`)).status, 503);
-      isBehind = false;
-      await losing;
-      a.links.heal();
-      await a.gateway.said(/"node does not serve"[\s\S]*"node serves"/);
-      t.equal((await request(`${a.url}/health`)).status, 200);
-      t.match((await healthOf(a.gateway)).json['cluster'], { lagRows: 0, members: ['a'] });
-    },
-  );
-}
+postgresTest(
+  'node health: a node that is half a lease behind is unhealthy before its lease is over',
+  async (t, postgres) => {
+    const { a, b } = await startTwo(t, postgres, { leaseMilliseconds: 6_000 });
+    let isBehind = true;
+    const loseReads = async () => {
+      while (isBehind) await a.database.loseNext('question', 'fetch');
+    };
+    a.links.cut();
+    const losing = loseReads();
+    t.match(await b.gateway.stop(), { code: 0 }, 'its last row is that it leaves');
+    await a.gateway.said(/"node does not serve"/);
+    const { status, json } = await healthOf(a.gateway);
+    t.match({ status, json }, { status: 503, json: { status: 'unhealthy', cluster: { serving: true } } });
+    const { lagRows, lagMs } = json['cluster'] as Json;
+    t.ok(Number(lagRows) >= 1 && Number(lagMs) > 3_000, `${lagRows} rows, ${lagMs} ms`);
+    t.equal((await request(`${a.url}/health`)).status, 503);
+    isBehind = false;
+    await losing;
+    a.links.heal();
+    await a.gateway.said(/"node does not serve"[\s\S]*"node serves"/);
+    t.equal((await request(`${a.url}/health`)).status, 200);
+    t.match((await healthOf(a.gateway)).json['cluster'], { lagRows: 0, members: ['a'] });
+  },
+);
 
-function testWarnings(postgres: Postgres): void {
-  t.test('node warnings: a reload that differs, a clock that is off; each is over with a line', async (t) => {
+postgresTest(
+  'node warnings: a reload that differs, a clock that is off; each is over with a line',
+  async (t, postgres) => {
     const { cluster, a } = await startTwo(t, postgres);
     const file = fileFor(t, cluster, 'z');
     const same = readFileSync(file, 'utf8');
@@ -177,39 +168,42 @@ function testWarnings(postgres: Postgres): void {
     z.process.kill('SIGHUP');
     await z.said(/"configuration agrees"/);
     await a.gateway.said(/"configuration agrees"/);
-  });
+  },
+);
 
-  // covers C24
-  t.test(
-    'node health: one whose clock is 10 s off leaves, answers 503, and comes back when it is right',
-    async (t) => {
-      const { cluster, a } = await startTwo(t, postgres);
-      const z = await launchFor(t, {
-        args: ['--config', fileFor(t, cluster, 'z')],
-        nodeArgs: ['--require', SHIFTED_CLOCK],
-      });
-      await a.gateway.said(/"node":3,"msg":"node joined"/);
-      // Signals that are not handled yet become one.
-      await z.said(/"clock is off"/);
-      z.process.kill('SIGUSR2');
-      await z.said(/"clock is right"/);
-      z.process.kill('SIGUSR2');
-      await z.said(/"clockOffsetMs":-\d+,"msg":"clock of this node is wrong"/);
-      await a.gateway.said(/"node":3,"msg":"node left"/);
-      t.match(await request(`${z.url}/health`), { status: 503, json: { status: 'unhealthy' } });
-      const gauge = expectOk('metrics', await request(`${z.internal}/metrics`)).text;
-      t.equal(metricValue(gauge, 'gatehouse_cluster_out_for_clock', {}), 1);
-      t.equal((await request(`${a.url}/health`)).status, 200);
-      z.process.kill('SIGUSR2');
-      await a.gateway.said(/"node left"[\s\S]*"node":3,"msg":"node joined"/);
-      await z.said(/"node does not serve"[\s\S]*"node serves"/);
-      t.equal((await request(`${z.url}/health`)).status, 200);
-      t.equal(metricValue(await metricsOf(a), 'gatehouse_cluster_expulsions_total', {}), 0);
-    },
-  );
+// covers C24
+postgresTest(
+  'node health: one whose clock is 10 s off leaves, answers 503, and comes back when it is right',
+  async (t, postgres) => {
+    const { cluster, a } = await startTwo(t, postgres);
+    const z = await launchFor(t, {
+      args: ['--config', fileFor(t, cluster, 'z')],
+      nodeArgs: ['--require', SHIFTED_CLOCK],
+    });
+    await a.gateway.said(/"node":3,"msg":"node joined"/);
+    // Signals that are not handled yet become one.
+    await z.said(/"clock is off"/);
+    z.process.kill('SIGUSR2');
+    await z.said(/"clock is right"/);
+    z.process.kill('SIGUSR2');
+    await z.said(/"clockOffsetMs":-\d+,"msg":"clock of this node is wrong"/);
+    await a.gateway.said(/"node":3,"msg":"node left"/);
+    t.match(await request(`${z.url}/health`), { status: 503, json: { status: 'unhealthy' } });
+    const gauge = expectOk('metrics', await request(`${z.internal}/metrics`)).text;
+    t.equal(metricValue(gauge, 'gatehouse_cluster_out_for_clock', {}), 1);
+    t.equal((await request(`${a.url}/health`)).status, 200);
+    z.process.kill('SIGUSR2');
+    await a.gateway.said(/"node left"[\s\S]*"node":3,"msg":"node joined"/);
+    await z.said(/"node does not serve"[\s\S]*"node serves"/);
+    t.equal((await request(`${z.url}/health`)).status, 200);
+    t.equal(metricValue(await metricsOf(a), 'gatehouse_cluster_expulsions_total', {}), 0);
+  },
+);
 
-  // covers C21
-  t.test('node warnings: another configuration at the start is warned of by all nodes', async (t) => {
+// covers C21
+postgresTest(
+  'node warnings: another configuration at the start is warned of by all nodes',
+  async (t, postgres) => {
     const { cluster, a } = await startTwo(t, postgres);
     const z = await launch({ args: ['--config', fileFor(t, cluster, 'z', { Project: 'other' })] });
     await z.said(/"nodes":\["a","b"\],"msg":"configuration differs"/);
@@ -217,12 +211,5 @@ function testWarnings(postgres: Postgres): void {
     await z.stop();
     await a.gateway.said(/"configuration agrees"/);
     t.equal((await request(`${a.url}/health`)).status, 200, 'nothing is refused for it');
-  });
-}
-
-await withPostgres(t, (postgres) => {
-  testPlace(postgres);
-  testOutage(postgres);
-  testLag(postgres);
-  testWarnings(postgres);
-});
+  },
+);

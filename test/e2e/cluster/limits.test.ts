@@ -5,13 +5,12 @@ import { setInterval as every } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { expectOk, type Person, request, signUp } from '../../../kit/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
-import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { sendHttp } from '../../../kit/http.ts';
 import { NO_FILE_LIMITS } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
 import { initUpload } from '../../../kit/upload-client.ts';
 import { UPLOAD_SESSIONS_MAX } from '../../../src/domain/files/files.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
 
 /** Requests that a caller at a steady rate gets at most, in quotas. */
 const SPREAD = 1.06;
@@ -125,7 +124,7 @@ async function slots(t: Test, { nodes }: Nodes): Promise<void> {
   }
 }
 
-async function testLimits(t: Test, postgres: Postgres): Promise<void> {
+postgresTest('three nodes', async (t, postgres) => {
   const quota = quotaOfNow();
   const cluster = await startNodes({
     postgres,
@@ -150,8 +149,4 @@ async function testLimits(t: Test, postgres: Postgres): Promise<void> {
   await t.test('limits: uploads at all nodes share one quota of bandwidth', (t) => bandwidth(t, cluster));
   // covers C4
   await t.test('limits: 60 v1 uploads are those of all nodes', (t) => slots(t, cluster));
-}
-
-await withPostgres(t, (postgres) => {
-  t.test('three nodes', (t) => testLimits(t, postgres));
 });

@@ -9,7 +9,7 @@ import { owner, type Postgres } from '../../../kit/cluster/postgres.ts';
 import { pickPort } from '../../../kit/free-port.ts';
 import { entryOf, launchFor, plainEnvironment, TIED } from '../../../kit/launch.ts';
 import { runSync } from '../../../kit/run-sync.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 import { lacking } from '../../support/programs/tools.ts';
 
@@ -180,67 +180,65 @@ function startServers(t: Test) {
   return { run, url: `socket:${folder}/current?db=gatehouse&user=postgres` };
 }
 
-await withPostgres(t, (postgres) => {
-  t.test(
-    'cluster page: a gateway moves in, nodes join, restart and go, and the last one moves out with the accounts',
-    { skip: lacking('bash') },
-    async (t) => {
-      const { a, b, c, person } = await moveIn(t, postgres);
-      for (const machine of [a, b, c]) t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
-      const [restarting = ''] = blocksOf('Rolling restart and upgrade');
-      for (const machine of [a, b]) {
-        t.match(await machine.run(restarting), /^healthy/m, `${machine.name} is back`);
-        t.equal(await keysAt(machine, person), 200, 'with the accounts');
-      }
-      const [leaving = ''] = blocksOf('Taking a node out');
-      t.match(await b.run(leaving), 'the node b is forgotten');
-      await c.run('systemctl stop gatehouse');
-      const [exporting = ''] = blocksOf('Moving out');
-      await a.run(exporting);
-      const alone = await launchFor(t, { dataPath: `${join(a.folder, 'data')}.alone` });
-      t.equal(await keysAt(alone, person), 200, 'without a cluster again');
-    },
-  );
+postgresTest(
+  'cluster page: a gateway moves in, nodes join, restart and go, and the last one moves out with the accounts',
+  async (t, postgres) => {
+    const { a, b, c, person } = await moveIn(t, postgres);
+    for (const machine of [a, b, c]) t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
+    const [restarting = ''] = blocksOf('Rolling restart and upgrade');
+    for (const machine of [a, b]) {
+      t.match(await machine.run(restarting), /^healthy/m, `${machine.name} is back`);
+      t.equal(await keysAt(machine, person), 200, 'with the accounts');
+    }
+    const [leaving = ''] = blocksOf('Taking a node out');
+    t.match(await b.run(leaving), 'the node b is forgotten');
+    await c.run('systemctl stop gatehouse');
+    const [exporting = ''] = blocksOf('Moving out');
+    await a.run(exporting);
+    const alone = await launchFor(t, { dataPath: `${join(a.folder, 'data')}.alone` });
+    t.equal(await keysAt(alone, person), 200, 'without a cluster again');
+  },
+  { skip: lacking('bash') },
+);
 
-  t.test(
-    'cluster page: a promoted standby has every answered write, and the nodes find it by themselves',
-    { skip: lacking('bash', 'PostgreSQL') },
-    async (t) => {
-      const servers = startServers(t);
-      const [a, b] = [await Machine.create(t, 'a'), await Machine.create(t, 'b')];
-      const database = { url: servers.url, secret: randomBytes(32).toString('hex') };
-      joinInto([a, b], database);
-      const [joining = ''] = blocksOf('A further node');
-      for (const machine of [a, b]) await machine.run(joining);
-      const [adding = '', promoting = '', waiting = ''] = blocksOf('Promoting a standby');
-      servers.run(adding);
-      const person = await untilAvailable(() => signUp(a.url));
-      servers.run('pg_ctl --pgdata="$FOLDER/primary" --mode=immediate stop');
-      servers.run(`${promoting}ln -sfn standby.socket "$FOLDER/current"`);
-      for (const machine of [a, b]) {
-        await machine.run(waiting);
-        t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
-      }
-    },
-  );
+t.test(
+  'cluster page: a promoted standby has every answered write, and the nodes find it by themselves',
+  { skip: lacking('bash', 'PostgreSQL') },
+  async (t) => {
+    const servers = startServers(t);
+    const [a, b] = [await Machine.create(t, 'a'), await Machine.create(t, 'b')];
+    const database = { url: servers.url, secret: randomBytes(32).toString('hex') };
+    joinInto([a, b], database);
+    const [joining = ''] = blocksOf('A further node');
+    for (const machine of [a, b]) await machine.run(joining);
+    const [adding = '', promoting = '', waiting = ''] = blocksOf('Promoting a standby');
+    servers.run(adding);
+    const person = await untilAvailable(() => signUp(a.url));
+    servers.run('pg_ctl --pgdata="$FOLDER/primary" --mode=immediate stop');
+    servers.run(`${promoting}ln -sfn standby.socket "$FOLDER/current"`);
+    for (const machine of [a, b]) {
+      await machine.run(waiting);
+      t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
+    }
+  },
+);
 
-  t.test(
-    'cluster page: a restored backup has the accounts of its time',
-    { skip: lacking('bash', 'pg_dump 18') },
-    async (t) => {
-      const { a, b, c, person, databaseUrl } = await moveIn(t, postgres);
-      const [, socket = '', name = '', user = ''] =
-        /^socket:([^?]+)\?db=([^&]+)&user=(.+)$/.exec(databaseUrl) ?? [];
-      const environment = { DATABASE: `host=${socket} dbname=${name} user=${user}` };
-      const [dump = '', restore = ''] = blocksOf('Backup and restore').map(
-        (block) => `cd "$MACHINE"\n${block}`,
-      );
-      await a.run(dump, environment);
-      const later = await untilAvailable(() => signUp(a.url));
-      for (const machine of [b, c]) await machine.run('systemctl stop gatehouse');
-      await a.run(restore, environment);
-      t.equal(await keysAt(a, person), 200, 'an account from before');
-      t.equal(await keysAt(a, later), 401, 'one that came later');
-    },
-  );
-});
+postgresTest(
+  'cluster page: a restored backup has the accounts of its time',
+  async (t, postgres) => {
+    const { a, b, c, person, databaseUrl } = await moveIn(t, postgres);
+    const [, socket = '', name = '', user = ''] =
+      /^socket:([^?]+)\?db=([^&]+)&user=(.+)$/.exec(databaseUrl) ?? [];
+    const environment = { DATABASE: `host=${socket} dbname=${name} user=${user}` };
+    const [dump = '', restore = ''] = blocksOf('Backup and restore').map(
+      (block) => `cd "$MACHINE"\n${block}`,
+    );
+    await a.run(dump, environment);
+    const later = await untilAvailable(() => signUp(a.url));
+    for (const machine of [b, c]) await machine.run('systemctl stop gatehouse');
+    await a.run(restore, environment);
+    t.equal(await keysAt(a, person), 200, 'an account from before');
+    t.equal(await keysAt(a, later), 401, 'one that came later');
+  },
+  { skip: lacking('bash', 'pg_dump 18') },
+);

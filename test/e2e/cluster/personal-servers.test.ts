@@ -1,12 +1,13 @@
 /** Credentials of a person for another MCP server, at three nodes: connected at one, in force at all, refreshed once. */
-import t, { type Test } from 'tap';
-import { configureServers, type ThreeNodes, withThreeNodes } from '../../support/cluster/three-nodes.ts';
+import t from 'tap';
+import { configureServers, nodesTest } from '../../support/cluster/three-nodes.ts';
 import { startOAuthUpstream } from '../../support/upstreams/oauth.ts';
 import { ask, beginLogin, comeBack, newPerson, readMemo } from '../../support/upstreams/people.ts';
 
 t.setTimeout(240_000);
 
-async function connectedEverywhere(t: Test, three: ThreeNodes): Promise<void> {
+// covers R122
+nodesTest('credentials of a person are in force at every node, and refreshed once', async (t, three) => {
   const [a, b, c] = three.nodes;
   const admin = await three.adminOf(a);
   const upstream = await startOAuthUpstream([]);
@@ -41,12 +42,5 @@ async function connectedEverywhere(t: Test, three: ThreeNodes): Promise<void> {
   t.ok(
     refused.every((text) => /connect notes at/.test(text)),
     'once it is answered, no node has the token',
-  );
-}
-
-await withThreeNodes(t, (three) => {
-  // covers R122
-  t.test('credentials of a person are in force at every node, and refreshed once', (t) =>
-    connectedEverywhere(t, three),
   );
 });

@@ -7,7 +7,7 @@ import { request } from '../../../kit/agent.ts';
 import { stopAfter } from '../../../kit/close-after.ts';
 import { pickPort } from '../../../kit/free-port.ts';
 import { startRolling } from '../../../tools/cluster/rolling.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 import { lacking } from '../../support/programs/tools.ts';
 
@@ -42,23 +42,24 @@ async function startHaproxy(t: Test, nodes: readonly string[]): Promise<string> 
   }
 }
 
-await withPostgres(t, (postgres) => {
-  t.test(
-    'rolling restart: through HAProxy with deploy/haproxy/cluster.cfg clients see success or 503 alone',
-    { skip: lacking('HAProxy') },
-    async (t) => {
-      const front = (nodes: readonly string[]) => startHaproxy(t, nodes);
-      const rolling = await startRolling({ postgres, nodes: 3, clients: 6, pauseMs: 20, front });
-      t.teardown(() => rolling.stop());
-      const [node] = rolling.cluster.nodes;
-      if (node === undefined) throw new Error('no node');
-      const report = await rolling.under(async () => void (await rolling.restart(node)));
-      t.same(report.faults, [], 'success, or 503 with Retry-After');
-      t.ok(report.requests > report.unavailable, `${report.requests} answers`);
-    },
-  );
+postgresTest(
+  'rolling restart: through HAProxy with deploy/haproxy/cluster.cfg clients see success or 503 alone',
+  async (t, postgres) => {
+    const front = (nodes: readonly string[]) => startHaproxy(t, nodes);
+    const rolling = await startRolling({ postgres, nodes: 3, clients: 6, pauseMs: 20, front });
+    t.teardown(() => rolling.stop());
+    const [node] = rolling.cluster.nodes;
+    if (node === undefined) throw new Error('no node');
+    const report = await rolling.under(async () => void (await rolling.restart(node)));
+    t.same(report.faults, [], 'success, or 503 with Retry-After');
+    t.ok(report.requests > report.unavailable, `${report.requests} answers`);
+  },
+  { skip: lacking('HAProxy') },
+);
 
-  t.test('rolling restart: a node leaves and comes back, and clients see success or 503 alone', async (t) => {
+postgresTest(
+  'rolling restart: a node leaves and comes back, and clients see success or 503 alone',
+  async (t, postgres) => {
     const rolling = stopAfter(t, await startRolling({ postgres, nodes: 3, clients: 6, pauseMs: 20 }));
     const { cluster, restart, under } = rolling;
     const [node] = cluster.nodes;
@@ -74,9 +75,12 @@ await withPostgres(t, (postgres) => {
     t.same(report.faults, [], 'success, or 503 with Retry-After');
     t.ok(report.requests > report.unavailable, `${report.requests} answers`);
     t.equal(await isIn(), true, 'it is in again');
-  });
+  },
+);
 
-  t.test('rolling restart: a node without its database ends within its time all the same', async (t) => {
+postgresTest(
+  'rolling restart: a node without its database ends within its time all the same',
+  async (t, postgres) => {
     const rolling = stopAfter(t, await startRolling({ postgres, nodes: 2, clients: 1, pauseMs: 20 }));
     const [, node] = rolling.cluster.nodes;
     if (node === undefined) throw new Error('no node');
@@ -84,5 +88,5 @@ await withPostgres(t, (postgres) => {
     node.gateway.process.kill('SIGTERM');
     t.same(await node.gateway.exited, { code: 0, signal: null });
     await rolling.cluster.isOut(node);
-  });
-});
+  },
+);

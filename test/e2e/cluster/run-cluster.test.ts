@@ -8,7 +8,7 @@ import { type Answer, expectOk, logIn, request, signUp } from '../../../kit/agen
 import { pickPort } from '../../../kit/free-port.ts';
 import { plainEnvironment } from '../../../kit/launch.ts';
 import { uploadAll } from '../../../kit/upload-client.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);
 
@@ -93,61 +93,59 @@ async function untilAnswered(ask: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-await withPostgres(t, () => {
-  t.test(
-    'npm run cluster: a person stays logged in when a node is killed; it ends without a trace',
-    async (t) => {
-      const cluster = await startCluster(t);
-      const { url, child, said } = cluster;
-      const { nodes, processes, folders } = await whatRuns(cluster);
-      const person = await signUp(url);
-      const keys = () => request(`${url}/auth/v1/keys/user_keys`, { headers: { Cookie: person.cookie } });
-      expectOk('keys', await keys());
-      const bytes = Buffer.from('the bytes of a file');
-      const { fileCode } = await uploadAll({ url, cookie: person.cookie }, bytes);
-      const [first = 0] = nodes;
-      process.kill(first, 'SIGKILL');
-      await said(/\n {2}a +ended +out +0 of 256/);
-      t.equal((await untilAnswered(keys)).status, 200, 'the session holds');
-      t.equal((await untilAnswered(() => logIn(url, person.key))).status, 200, 'a log-in works');
-      const file = await untilAnswered(() => request(`${url}/auth/v2/file/${fileCode}`));
-      t.equal(file.text, String(bytes), 'a file is read at the nodes that are left');
-      child.stdin?.write('r a\n');
-      const [again = ''] = await said(/\n {2}a +ended[\s\S]*\n {2}a +(\d+) +in /);
-      t.not(Number(again), first, 'the command starts it again');
-      child.kill('SIGINT');
-      t.equal(await cluster.exited, 0, cluster.output());
-      t.same([...processes, Number(again)].filter(runs), [], 'no process is left');
-      t.same(folders.filter(existsSync), [], 'no folder is left');
-    },
-  );
+postgresTest(
+  'npm run cluster: a person stays logged in when a node is killed; it ends without a trace',
+  async (t) => {
+    const cluster = await startCluster(t);
+    const { url, child, said } = cluster;
+    const { nodes, processes, folders } = await whatRuns(cluster);
+    const person = await signUp(url);
+    const keys = () => request(`${url}/auth/v1/keys/user_keys`, { headers: { Cookie: person.cookie } });
+    expectOk('keys', await keys());
+    const bytes = Buffer.from('the bytes of a file');
+    const { fileCode } = await uploadAll({ url, cookie: person.cookie }, bytes);
+    const [first = 0] = nodes;
+    process.kill(first, 'SIGKILL');
+    await said(/\n {2}a +ended +out +0 of 256/);
+    t.equal((await untilAnswered(keys)).status, 200, 'the session holds');
+    t.equal((await untilAnswered(() => logIn(url, person.key))).status, 200, 'a log-in works');
+    const file = await untilAnswered(() => request(`${url}/auth/v2/file/${fileCode}`));
+    t.equal(file.text, String(bytes), 'a file is read at the nodes that are left');
+    child.stdin?.write('r a\n');
+    const [again = ''] = await said(/\n {2}a +ended[\s\S]*\n {2}a +(\d+) +in /);
+    t.not(Number(again), first, 'the command starts it again');
+    child.kill('SIGINT');
+    t.equal(await cluster.exited, 0, cluster.output());
+    t.same([...processes, Number(again)].filter(runs), [], 'no process is left');
+    t.same(folders.filter(existsSync), [], 'no folder is left');
+  },
+);
 
-  t.test('npm run cluster: a quit during a restart leaves no process', async (t) => {
-    for (const hasEnded of [false, true]) {
-      const cluster = await startCluster(t);
-      const { processes, folders } = await whatRuns(cluster);
-      cluster.child.stdin?.write('r a\n');
-      if (hasEnded) await cluster.said(/\n {2}a +ended /);
-      cluster.child.stdin?.write('q\n');
-      t.equal(await cluster.exited, 0, cluster.output());
-      t.same(processes.filter(runs), []);
-      t.same(folders.filter(existsSync), [], 'a node that starts late would have made its folder again');
-    }
-  });
-
-  t.test('npm run cluster: when it is killed, nodes and database end by themselves', async (t) => {
+postgresTest('npm run cluster: a quit during a restart leaves no process', async (t) => {
+  for (const hasEnded of [false, true]) {
     const cluster = await startCluster(t);
     const { processes, folders } = await whatRuns(cluster);
-    t.teardown(() => {
-      for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-    });
-    t.same(processes.filter(runs), processes);
-    cluster.child.kill('SIGKILL');
-    await cluster.exited;
-    // The time-out of the test is the bound.
-    while (processes.some(runs)) await new Promise((resolve) => setImmediate(resolve));
+    cluster.child.stdin?.write('r a\n');
+    if (hasEnded) await cluster.said(/\n {2}a +ended /);
+    cluster.child.stdin?.write('q\n');
+    t.equal(await cluster.exited, 0, cluster.output());
     t.same(processes.filter(runs), []);
+    t.same(folders.filter(existsSync), [], 'a node that starts late would have made its folder again');
+  }
+});
+
+postgresTest('npm run cluster: when it is killed, nodes and database end by themselves', async (t) => {
+  const cluster = await startCluster(t);
+  const { processes, folders } = await whatRuns(cluster);
+  t.teardown(() => {
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
+  t.same(processes.filter(runs), processes);
+  cluster.child.kill('SIGKILL');
+  await cluster.exited;
+  // The time-out of the test is the bound.
+  while (processes.some(runs)) await new Promise((resolve) => setImmediate(resolve));
+  t.same(processes.filter(runs), []);
 });
 
 t.test('npm run cluster: a wrong option ends it with 64', async (t) => {

@@ -1,10 +1,11 @@
 /** WebSockets at the nodes of a cluster: sessions of other nodes, and ends by a session, a drain and a lost lease. */
 import t, { type Test } from 'tap';
 import { signUp, untilAvailable } from '../../../kit/agent.ts';
-import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
+import { startedNodes } from '../../support/cluster/started-nodes.ts';
 import { asked, newAgent, resultOf, verifiedBearer } from '../../support/cluster/three-nodes.ts';
 import { openEcho } from '../../support/echo-client.ts';
 
@@ -17,13 +18,10 @@ const KEYS = '/auth/v1/keys/user_keys';
 type Started = Awaited<ReturnType<typeof nodesOf>>;
 
 async function nodesOf(t: Test, postgres: Postgres) {
-  const cluster = await startNodes({
-    ...{ postgres, nodes: 3, configuration: { Settings: NO_LIMITS } },
+  const { cluster, a, b, c } = await startedNodes(t, 3, {
+    ...{ postgres, configuration: { Settings: NO_LIMITS } },
     cluster: { leaseMilliseconds: LEASE_MS },
   });
-  t.teardown(() => cluster.stop());
-  const [a, b, c] = cluster.nodes;
-  if (a === undefined || b === undefined || c === undefined) throw new Error('too few nodes');
   return { cluster, nodes: [a, b, c] as const };
 }
 
@@ -86,17 +84,15 @@ async function stop(t: Test, { nodes }: Started): Promise<void> {
   }
 }
 
-await withPostgres(t, (postgres) => {
-  t.test('WebSockets of a cluster', async (t) => {
-    const started = await nodesOf(t, postgres);
-    await t.test('a session of any node opens sockets at all, which end with it at once', (t) =>
-      ends(t, started),
-    );
-    await t.test('a node without its lease passes nothing on; an end elsewhere holds when it is back', (t) =>
-      lostLease(t, started),
-    );
-    await t.test('a node that stops ends its sockets with 1012, and those of others live', (t) =>
-      stop(t, started),
-    );
-  });
+postgresTest('WebSockets of a cluster', async (t, postgres) => {
+  const started = await nodesOf(t, postgres);
+  await t.test('a session of any node opens sockets at all, which end with it at once', (t) =>
+    ends(t, started),
+  );
+  await t.test('a node without its lease passes nothing on; an end elsewhere holds when it is back', (t) =>
+    lostLease(t, started),
+  );
+  await t.test('a node that stops ends its sockets with 1012, and those of others live', (t) =>
+    stop(t, started),
+  );
 });

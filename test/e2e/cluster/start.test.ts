@@ -7,12 +7,12 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { logIn, signUp, untilAvailable } from '../../../kit/agent.ts';
 import { stopAfter } from '../../../kit/close-after.ts';
-import { startNodes } from '../../../kit/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../kit/launch.ts';
 import { makeCertificate } from '../../support/certificate.ts';
-import { openPgFixture, SECRET } from '../../support/cluster/pg-fixture.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { pgTest, SECRET } from '../../support/cluster/pg-fixture.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
+import { startedNodes } from '../../support/cluster/started-nodes.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 t.setTimeout(240_000);
@@ -89,43 +89,65 @@ t.test('cluster start: a database that is away for 30 s is refused with 70 and t
   });
 });
 
-function testTls(postgres: Postgres): void {
-  t.test(
-    'cluster start: with Cluster.tls nodes are linked by TLS, with certificates of their CA',
-    async (t) => {
-      const { certificate, key } = makeCertificate();
-      const folder = temporaryFolder(t);
-      const [cert, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
-      writeFileSync(cert, certificate);
-      writeFileSync(keyFile, key);
-      const cluster = await startNodes({
-        ...{ postgres, nodes: 2, sandbox: false },
-        cluster: { tls: { cert, key: keyFile, ca: cert }, leaseMilliseconds: 10_000 },
-      });
-      t.teardown(() => cluster.stop());
-      const [a, b] = cluster.nodes;
-      if (a === undefined || b === undefined) throw new Error('too few nodes');
-      await Promise.all([a, b].map(({ gateway }) => gateway.said(/"direction":"out","msg":"link opened"/)));
-      const person = await untilAvailable(() => signUp(a.url));
-      t.equal((await logIn(b.url, person.key)).status, 200);
-      const socket = connect({
-        ca: certificate,
-        cert: certificate,
-        key,
-        host: '127.0.0.1',
-        port: b.links.port,
-      });
-      t.teardown(() => socket.destroy());
-      await once(socket, 'secureConnect');
-      t.same([socket.authorized, socket.getProtocol()], [true, 'TLSv1.3']);
-    },
-  );
-}
+postgresTest(
+  'cluster start: with Cluster.tls nodes are linked by TLS, with certificates of their CA',
+  async (t, postgres) => {
+    const { certificate, key } = makeCertificate();
+    const folder = temporaryFolder(t);
+    const [cert, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+    writeFileSync(cert, certificate);
+    writeFileSync(keyFile, key);
+    const { a, b } = await startedNodes(t, 2, {
+      ...{ postgres, sandbox: false },
+      cluster: { tls: { cert, key: keyFile, ca: cert }, leaseMilliseconds: 10_000 },
+    });
+    await Promise.all([a, b].map(({ gateway }) => gateway.said(/"direction":"out","msg":"link opened"/)));
+    const person = await untilAvailable(() => signUp(a.url));
+    t.equal((await logIn(b.url, person.key)).status, 200);
+    const socket = connect({
+      ca: certificate,
+      cert: certificate,
+      key,
+      host: '127.0.0.1',
+      port: b.links.port,
+    });
+    t.teardown(() => socket.destroy());
+    await once(socket, 'secureConnect');
+    t.same([socket.authorized, socket.getProtocol()], [true, 'TLSv1.3']);
+  },
+);
+
+t.test('cluster start: standbys that are not waited for are refused with 78', async (t) => {
+  const postgres = await serverOf(t, ['synchronous_commit=off', 'synchronous_standby_names=none']);
+  const { run } = programOver(t, await postgres.createDatabase());
+  t.match(await run(), {
+    code: 78,
+    stderr: /^configuration: Cluster\.url: synchronous_commit is off although synchronous_standby_names/,
+  });
+});
+
+pgTest(
+  'cluster start: another secret than that of the log is refused with 78',
+  async (t, { url, connect }) => {
+    await connect();
+    t.match(await programOver(t, url).run({ cluster: { secret: '0e'.repeat(32) } }), {
+      code: 78,
+      stderr: 'configuration: Cluster.secret: is not the secret of this log, nor is any of the list\n',
+    });
+  },
+);
+
+pgTest('cluster start: a role that the database refuses ends it with 70 and a line', async (t, { url }) => {
+  const { run } = programOver(t, url.replace(/user=.*/, 'user=missing'));
+  const line = '"sqlState":"28000","detail":"role \\"missing\\" does not exist","msg":"database refused"';
+  const sentence = 'gatehouse: the database of Cluster.url refuses this node: role "missing" does not exist';
+  const { code, stderr } = await run();
+  t.same([code, ...[line, sentence].map((text) => stderr.includes(text))], [70, true, true], stderr);
+});
 
 /** Refused with 70 and one sentence; `harm` changes the database after a node has used it and stopped. */
-function testHarm(postgres: Postgres, name: string, harm: string, sentence: RegExp): void {
-  t.test(`cluster start: ${name} is refused with 70`, async (t) => {
-    const { url, database } = await openPgFixture(t, postgres);
+function testHarm(name: string, harm: string, sentence: RegExp): void {
+  pgTest(`cluster start: ${name} is refused with 70`, async (t, { url, database }) => {
     const program = programOver(t, url);
     t.match(await (await program.launch()).stop(), { code: 0 });
     await database.script(harm);
@@ -133,75 +155,36 @@ function testHarm(postgres: Postgres, name: string, harm: string, sentence: RegE
   });
 }
 
-function testDatabase(postgres: Postgres): void {
-  t.test('cluster start: standbys that are not waited for are refused with 78', async (t) => {
-    const postgres = await serverOf(t, ['synchronous_commit=off', 'synchronous_standby_names=none']);
-    const { run } = programOver(t, await postgres.createDatabase());
-    t.match(await run(), {
-      code: 78,
-      stderr: /^configuration: Cluster\.url: synchronous_commit is off although synchronous_standby_names/,
-    });
-  });
-
-  t.test('cluster start: another secret than that of the log is refused with 78', async (t) => {
-    const { url, connect } = await openPgFixture(t, postgres);
-    await connect();
-    t.match(await programOver(t, url).run({ cluster: { secret: '0e'.repeat(32) } }), {
-      code: 78,
-      stderr: 'configuration: Cluster.secret: is not the secret of this log, nor is any of the list\n',
-    });
-  });
-
-  t.test('cluster start: a role that the database refuses ends it with 70 and a line', async (t) => {
-    const { url } = await openPgFixture(t, postgres);
-    const { run } = programOver(t, url.replace(/user=.*/, 'user=missing'));
-    const line = '"sqlState":"28000","detail":"role \\"missing\\" does not exist","msg":"database refused"';
-    const sentence =
-      'gatehouse: the database of Cluster.url refuses this node: role "missing" does not exist';
-    const { code, stderr } = await run();
-    t.same([code, ...[line, sentence].map((text) => stderr.includes(text))], [70, true, true], stderr);
-  });
-
-  testHarm(
-    postgres,
-    'a log that is another one than the node has followed',
-    'update gatehouse.head set log_id = gen_random_uuid(); update gatehouse.log set node_seq = node_seq + 1',
-    /^gatehouse: the log is [0-9a-f-]{36}, and this node has followed [0-9a-f-]{36}\n$/,
-  );
-  testHarm(
-    postgres,
-    'a log of a newer layout',
-    'update gatehouse.head set layout = layout + 1',
-    /^gatehouse: the log has layout 2, which a newer version of the gateway writes: this one knows 1\n$/,
-  );
-  // A function of this name is found before that of the server.
-  testHarm(
-    postgres,
-    'PostgreSQL 14',
-    `create schema former;
+testHarm(
+  'a log that is another one than the node has followed',
+  'update gatehouse.head set log_id = gen_random_uuid(); update gatehouse.log set node_seq = node_seq + 1',
+  /^gatehouse: the log is [0-9a-f-]{36}, and this node has followed [0-9a-f-]{36}\n$/,
+);
+testHarm(
+  'a log of a newer layout',
+  'update gatehouse.head set layout = layout + 1',
+  /^gatehouse: the log has layout 2, which a newer version of the gateway writes: this one knows 1\n$/,
+);
+// A function of this name is found before that of the server.
+testHarm(
+  'PostgreSQL 14',
+  `create schema former;
      create function former.current_setting(name text) returns text language sql as
        $$ select case name when 'server_version_num' then '140012' else pg_catalog.current_setting(name) end $$;
      do $$ begin execute format('alter database %I set search_path = former, pg_catalog', current_database()); end $$`,
-    /^gatehouse: PostgreSQL 14 is too old for a cluster: 15 is the oldest\n$/,
-  );
+  /^gatehouse: PostgreSQL 14 is too old for a cluster: 15 is the oldest\n$/,
+);
 
-  t.test(
-    'cluster start: a name that a running node has is refused with 70; the node serves on',
-    async (t) => {
-      const { url } = await openPgFixture(t, postgres);
-      const program = programOver(t, url);
-      const first = stopAfter(t, await program.launch());
-      t.match(await program.run({ dataPath: join(program.folder, 'other') }), {
-        code: 70,
-        // The walk over the journal may have said that it is done.
-        stderr: /^(?:\{[^\n]*"journal read"\}\n)?gatehouse: another process uses the node name a\n$/,
-      });
-      t.equal((await fetch(`${first.url}/health`)).status, 200);
-    },
-  );
-}
-
-await withPostgres(t, (postgres) => {
-  testDatabase(postgres);
-  testTls(postgres);
-});
+pgTest(
+  'cluster start: a name that a running node has is refused with 70; the node serves on',
+  async (t, { url }) => {
+    const program = programOver(t, url);
+    const first = stopAfter(t, await program.launch());
+    t.match(await program.run({ dataPath: join(program.folder, 'other') }), {
+      code: 70,
+      // The walk over the journal may have said that it is done.
+      stderr: /^(?:\{[^\n]*"journal read"\}\n)?gatehouse: another process uses the node name a\n$/,
+    });
+    t.equal((await fetch(`${first.url}/health`)).status, 200);
+  },
+);

@@ -3,11 +3,12 @@ import http from 'node:http';
 import t, { type Test } from 'tap';
 import { cookieOf, expectOk, logIn, type Person, signUp, untilAvailable } from '../../../kit/agent.ts';
 import { closeAfter } from '../../../kit/close-after.ts';
-import { type NodeProcess, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { listenOnLoopback } from '../../../kit/http.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
+import { startedNodes } from '../../support/cluster/started-nodes.ts';
 import { asked, resultOf } from '../../support/cluster/three-nodes.ts';
 import { type EventClient, openEvents } from '../../support/events/event-client.ts';
 
@@ -23,13 +24,10 @@ type Started = Awaited<ReturnType<typeof nodesOf>>;
 async function nodesOf(t: Test, postgres: Postgres) {
   const chat = closeAfter(t, await startPolled());
   const Modules = { wallet: { url: chat.url, key: KEY }, chat: { url: chat.url, poll: true } };
-  const cluster = await startNodes({
-    ...{ postgres, nodes: 3, sandbox: false, configuration: { Settings: NO_LIMITS, Modules } },
+  const { cluster, a, b, c } = await startedNodes(t, 3, {
+    ...{ postgres, sandbox: false, configuration: { Settings: NO_LIMITS, Modules } },
     cluster: { leaseMilliseconds: LEASE_MS },
   });
-  t.teardown(() => cluster.stop());
-  const [a, b, c] = cluster.nodes;
-  if (a === undefined || b === undefined || c === undefined) throw new Error('too few nodes');
   return { cluster, nodes: [a, b, c] as const, chat };
 }
 
@@ -171,18 +169,15 @@ async function lostLease(t: Test, { cluster, nodes }: Started): Promise<void> {
   for (const each of [here, back, again]) each.close();
 }
 
-await withPostgres(t, (postgres) => {
-  // covers C18 C23
-  t.test('events and streams of a cluster', async (t) => {
-    const started = await nodesOf(t, postgres);
-    await t.test('pushes to any node reach streams of every node, once, in one order, under one id', (t) =>
-      anywhere(t, started),
-    );
-    await t.test('a session that ends at any node ends its streams at all', (t) => ends(t, started));
-    await t.test('a node that stops ends its streams; the next owner polls on', (t) => polled(t, started));
-    await t.test(
-      'a node without its lease answers streams with 200 and an end, then ends the open ones',
-      (t) => lostLease(t, started),
-    );
-  });
+// covers C18 C23
+postgresTest('events and streams of a cluster', async (t, postgres) => {
+  const started = await nodesOf(t, postgres);
+  await t.test('pushes to any node reach streams of every node, once, in one order, under one id', (t) =>
+    anywhere(t, started),
+  );
+  await t.test('a session that ends at any node ends its streams at all', (t) => ends(t, started));
+  await t.test('a node that stops ends its streams; the next owner polls on', (t) => polled(t, started));
+  await t.test('a node without its lease answers streams with 200 and an end, then ends the open ones', (t) =>
+    lostLease(t, started),
+  );
 });

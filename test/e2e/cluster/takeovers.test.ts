@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { FAULT_KINDS } from '../../../tools/cluster/faults/kinds.ts';
 import { type FaultReport, figuresByKind, runFaults } from '../../../tools/cluster/faults/run.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
 import { count, depth } from '../../support/depth.ts';
 
 const ROUNDS = 20;
@@ -24,8 +24,9 @@ function tell(test: Pick<typeof t, 'comment'>, { history, rounds, ...report }: F
   for (const line of history) test.comment(line);
 }
 
-await withPostgres(t, (postgres) => {
-  t.test('takeovers: no acknowledged write is lost or doubled, and no stale state is read', async (t) => {
+postgresTest(
+  'takeovers: no acknowledged write is lost or doubled, and no stale state is read',
+  async (t, postgres) => {
     const rounds = count(ROUNDS);
     const { seed } = depth;
     const report = await runFaults({ postgres, rounds, seed, backWithinMs: BACK_WITHIN_MS });
@@ -36,14 +37,17 @@ await withPostgres(t, (postgres) => {
     t.ok(report.checked > 10 * rounds, 'and reading back');
     const kinds = new Set(report.rounds.map(({ kind }) => kind));
     t.equal(kinds.size, Math.min(rounds, Object.keys(FAULT_KINDS).length), 'each kind has its turn');
-  });
+  },
+);
 
-  t.test('takeovers: a node that does not ask for its lease is found out by stale reads', async (t) => {
+postgresTest(
+  'takeovers: a node that does not ask for its lease is found out by stale reads',
+  async (t, postgres) => {
     const launch = { nodeArgs: ['--require', WITHOUT_LEASE] };
     const options = { postgres, rounds: PLANTED_ROUNDS, seed: depth.seed, backWithinMs: BACK_WITHIN_MS };
     const report = await runFaults({ ...options, kinds: ['stop'], launch });
     t.ok(report.stale > 0, 'stale reads are counted');
     t.match(report.faults.join('\n'), /stale at [abc]: /);
     t.match(report.history.join('\n'), /stop at [abc] begins/, 'the history names the fault');
-  });
-});
+  },
+);

@@ -7,13 +7,7 @@ import t, { type Test } from 'tap';
 import { expectOk, type Json, request, signUp } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import { listenFor } from '../../../kit/http.ts';
-import {
-  asked,
-  outcomeOf,
-  resultOf,
-  type ThreeNodes,
-  withThreeNodes,
-} from '../../support/cluster/three-nodes.ts';
+import { asked, nodesTest, outcomeOf, resultOf, type ThreeNodes } from '../../support/cluster/three-nodes.ts';
 
 t.setTimeout(240_000);
 
@@ -93,35 +87,42 @@ async function listed(node: NodeProcess, cookie: string, appId: string, count: n
   }
 }
 
-async function operationsAnywhere(t: Test, three: ThreeNodes): Promise<void> {
-  const { receiver, owner, appId, first, second, deliverer } = await openApplication(t, three);
-  const { cookie, userId } = owner;
-  for (const [n, node] of [first, second, deliverer].entries()) {
-    await push(three, node, userId, n);
-    t.same((await receiver.next()).numbers, [n], `pushed to ${node.name}`);
-  }
-  const lists = await Promise.all(three.nodes.map((node) => listed(node, cookie, appId, 3)));
-  for (const list of lists) t.same(list, lists[0], 'one list at every node');
-  for (const node of [first, deliverer]) {
-    const ping = await resultOf(node, cookie, `${APP}/ping`, { appId });
-    t.match(ping, { delivered: true, status: 200, answer: 'ok' }, `a test at ${node.name}`);
-    t.equal((await receiver.next()).type, 'ping');
-  }
-  const webhookId = lists[0]?.items[0]?.webhookId;
-  t.match(await resultOf(second, cookie, `${APP}/resend`, { appId, webhookId }), { events: 1 });
-  const again = await receiver.next();
-  t.match(again, { numbers: [0], headers: { 'webhook-id': webhookId, 'webhook-resend': 'true' } });
-  const from = new Date(Date.now() - 3_600_000).toISOString();
-  t.match(await resultOf(first, cookie, `${APP}/resend`, { appId, from }), { events: 3 }, 'a range');
-  const repeated: number[] = [];
-  while (repeated.length < 3) repeated.push(...(await receiver.next()).numbers);
-  t.same(repeated, [0, 1, 2]);
-  t.equal(outcomeOf(await asked(second, cookie, `${APP}/enable`, { appId })), '200');
-  t.equal(outcomeOf(await asked(first, cookie, `${APP}/resend`, { appId, webhookId: 'msg_x' })), '404/1004');
-  t.equal(outcomeOf(await asked(first, cookie, `${APP}/ping`, { appId: '1' })), '404/1004');
-}
+// covers C19
+nodesTest(
+  'webhooks: one node delivers what any node accepts, and owners list, test and resend at any node',
+  async (t, three) => {
+    const { receiver, owner, appId, first, second, deliverer } = await openApplication(t, three);
+    const { cookie, userId } = owner;
+    for (const [n, node] of [first, second, deliverer].entries()) {
+      await push(three, node, userId, n);
+      t.same((await receiver.next()).numbers, [n], `pushed to ${node.name}`);
+    }
+    const lists = await Promise.all(three.nodes.map((node) => listed(node, cookie, appId, 3)));
+    for (const list of lists) t.same(list, lists[0], 'one list at every node');
+    for (const node of [first, deliverer]) {
+      const ping = await resultOf(node, cookie, `${APP}/ping`, { appId });
+      t.match(ping, { delivered: true, status: 200, answer: 'ok' }, `a test at ${node.name}`);
+      t.equal((await receiver.next()).type, 'ping');
+    }
+    const webhookId = lists[0]?.items[0]?.webhookId;
+    t.match(await resultOf(second, cookie, `${APP}/resend`, { appId, webhookId }), { events: 1 });
+    const again = await receiver.next();
+    t.match(again, { numbers: [0], headers: { 'webhook-id': webhookId, 'webhook-resend': 'true' } });
+    const from = new Date(Date.now() - 3_600_000).toISOString();
+    t.match(await resultOf(first, cookie, `${APP}/resend`, { appId, from }), { events: 3 }, 'a range');
+    const repeated: number[] = [];
+    while (repeated.length < 3) repeated.push(...(await receiver.next()).numbers);
+    t.same(repeated, [0, 1, 2]);
+    t.equal(outcomeOf(await asked(second, cookie, `${APP}/enable`, { appId })), '200');
+    t.equal(
+      outcomeOf(await asked(first, cookie, `${APP}/resend`, { appId, webhookId: 'msg_x' })),
+      '404/1004',
+    );
+    t.equal(outcomeOf(await asked(first, cookie, `${APP}/ping`, { appId: '1' })), '404/1004');
+  },
+);
 
-async function adminsAnywhere(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('webhooks: an admin sees and resends deliveries of another node', async (t, three) => {
   const { receiver, owner, appId, first, second } = await openApplication(t, three);
   await push(three, first, owner.userId, 7);
   const { headers } = await receiver.next();
@@ -138,33 +139,24 @@ async function adminsAnywhere(t: Test, three: ThreeNodes): Promise<void> {
   const resend = { appId, webhookId: headers['webhook-id'] };
   t.match(await resultOf(first, cookie, '/ProxyAdmin/api/resend', resend), { events: 1 });
   t.match(await receiver.next(), { numbers: [7], headers: { 'webhook-resend': 'true' } });
-}
+});
 
 /** The account and the application are at whichever nodes they are: the replica says what the account allows. */
-async function accessFollowed(t: Test, three: ThreeNodes): Promise<void> {
-  const { receiver, owner, appId, first, second } = await openApplication(t, three);
-  const approval = { appId, approved: true, mcpEnabled: true };
-  await resultOf(first, await three.adminOf(second), '/ProxyAdmin/api/apps/update', approval);
-  t.equal((await receiver.next()).type, 'AppApprovalChanged', 'the approval at another node');
-  const person = await signUp(first.url);
-  await push(three, first, person.userId, 1);
-  await resultOf(second, person.cookie, `${APP}/grant_access`, { appId });
-  await push(three, second, person.userId, 2);
-  t.same((await receiver.next()).numbers, [2], 'events after the consent');
-  await resultOf(first, person.cookie, `${APP}/revoke_access`, { appId });
-  await push(three, second, person.userId, 3);
-  await push(three, first, owner.userId, 4);
-  t.same((await receiver.next()).numbers, [4], 'and none after it was taken back');
-}
-
-await withThreeNodes(t, (three) => {
-  // covers C19
-  t.test(
-    'webhooks: one node delivers what any node accepts, and owners list, test and resend at any node',
-    (t) => operationsAnywhere(t, three),
-  );
-  t.test('webhooks: an admin sees and resends deliveries of another node', (t) => adminsAnywhere(t, three));
-  t.test('webhooks: consent that is given and taken back at other nodes decides what is delivered', (t) =>
-    accessFollowed(t, three),
-  );
-});
+nodesTest(
+  'webhooks: consent that is given and taken back at other nodes decides what is delivered',
+  async (t, three) => {
+    const { receiver, owner, appId, first, second } = await openApplication(t, three);
+    const approval = { appId, approved: true, mcpEnabled: true };
+    await resultOf(first, await three.adminOf(second), '/ProxyAdmin/api/apps/update', approval);
+    t.equal((await receiver.next()).type, 'AppApprovalChanged', 'the approval at another node');
+    const person = await signUp(first.url);
+    await push(three, first, person.userId, 1);
+    await resultOf(second, person.cookie, `${APP}/grant_access`, { appId });
+    await push(three, second, person.userId, 2);
+    t.same((await receiver.next()).numbers, [2], 'events after the consent');
+    await resultOf(first, person.cookie, `${APP}/revoke_access`, { appId });
+    await push(three, second, person.userId, 3);
+    await push(three, first, owner.userId, 4);
+    t.same((await receiver.next()).numbers, [4], 'and none after it was taken back');
+  },
+);

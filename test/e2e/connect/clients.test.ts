@@ -124,3 +124,29 @@ t.test('connect: a client with a header at /mcp is as before beside a connected 
   const foreign = await callTool(url, String(memory.saved[0]?.access_token), BALANCE.name);
   t.match(foreign.json, { error: { code: -32001 } }, 'a token of /connect/mcp opens nothing at /mcp');
 });
+
+// covers S82
+t.test('connect: no code, verifier or token of a connection is in a log line', async (t) => {
+  const gateway = await start(t);
+  const { url, person } = await newHost(gateway.url);
+  const memory = new HostMemory();
+  const host = VERSIONS['client 1'](new URL(`${url}/connect/mcp`), memory);
+  await t.rejects(host.connect(), UNAUTHORIZED);
+  const callback = await agree(url, person, memory.asked ?? '');
+  await host.finish(callback);
+  await host.close();
+  // A stop writes the last lines.
+  await gateway.stop();
+  const { stdout, stderr } = gateway.output();
+  t.match(stderr, /connect\/token/, 'the requests are logged');
+  const issued = memory.saved.flatMap(({ access_token, refresh_token = access_token }) => [
+    access_token,
+    refresh_token,
+  ]);
+  const secrets = [callback.searchParams.get('code') ?? '', memory.codeVerifier(), ...issued];
+  t.equal(secrets.length, 4);
+  t.strictSame(
+    secrets.filter((each) => (stdout + stderr).includes(each)),
+    [],
+  );
+});

@@ -65,20 +65,6 @@ t.test('handed over: the proxy receives the path of the file, and the download i
   t.notMatch(gateway.output().stderr, 'sendfile unused');
 });
 
-t.test('handed over: an admin lifts the quota, and the next download goes to the proxy', async (t) => {
-  const gateway = await startGateway(t, {}, {});
-  await gateway.said(/"msg":"sendfile unused"/);
-  const path = await upload(gateway);
-  t.same(await get(gateway, path, ASKING), { location: null, bytes: BYTES });
-  const { cookie } = await signUp(gateway.url, admin);
-  const lifted = await request(`${gateway.url}/ProxyAdmin/api/settings`, {
-    headers: { Cookie: cookie },
-    body: { name: 'FileDownloadBytesPerSecond', value: 0 },
-  });
-  t.equal(lifted.status, 200, lifted.text);
-  t.match((await get(gateway, path, ASKING)).location, /^\/_files\//);
-});
-
 t.test('handed over: with storage servers a start says that the gateway sends all files', async (t) => {
   const server = await MemoryStorageServer.start(t);
   const more = { FileServers: { 0: { Host: server.url } } };

@@ -11,7 +11,7 @@ import { type Row, rows } from '../../../tools/dashboards/panels.ts';
 import { ALERTS_FILE, alertsText, dashboardText } from '../../../tools/dashboards/print-dashboards.ts';
 import { CLUSTER_RULES, exprOf, RULES, type Rule } from '../../../tools/dashboards/rules.ts';
 import { RATE_INTERVAL } from '../../../tools/dashboards/series.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { postgresTest } from '../../support/cluster/postgres.ts';
 import { depth } from '../../support/depth.ts';
 import { AT_FULL_DEPTH, lacking } from '../../support/programs/tools.ts';
 
@@ -140,22 +140,20 @@ t.test(
   },
 );
 
-await withPostgres(t, (postgres) => {
-  t.test(
-    'dashboard and rules: every query about a cluster returns numbers of a node, and no alert fires',
-    { skip },
-    async (t) => {
-      const configuration = { Settings: { ...NO_LIMITS, SignUpsPerNetworkPerDay: 0 } };
-      const cluster = stopAfter(t, await startNodes({ postgres, nodes: 1, configuration }));
-      const [node] = cluster.nodes;
-      if (node === undefined) throw new Error('no node');
-      await askEveryQuery(t, {
-        internal: node.gateway.internal,
-        rows: rows().filter(isOfCluster),
-        rules: CLUSTER_RULES,
-        scraped: 'min (count_over_time(gatehouse_cluster_gate_seconds_count[1m]))',
-        load: async () => void (await signUp(node.url)),
-      });
-    },
-  );
-});
+postgresTest(
+  'dashboard and rules: every query about a cluster returns numbers of a node, and no alert fires',
+  async (t, postgres) => {
+    const configuration = { Settings: { ...NO_LIMITS, SignUpsPerNetworkPerDay: 0 } };
+    const cluster = stopAfter(t, await startNodes({ postgres, nodes: 1, configuration }));
+    const [node] = cluster.nodes;
+    if (node === undefined) throw new Error('no node');
+    await askEveryQuery(t, {
+      internal: node.gateway.internal,
+      rows: rows().filter(isOfCluster),
+      rules: CLUSTER_RULES,
+      scraped: 'min (count_over_time(gatehouse_cluster_gate_seconds_count[1m]))',
+      load: async () => void (await signUp(node.url)),
+    });
+  },
+  { skip },
+);

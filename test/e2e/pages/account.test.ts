@@ -19,7 +19,7 @@ const part = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Parts' }).getByRole('link', { name });
 
 t.test('account page: a person names the account, adds a contact, exports and removes it', async (t) => {
-  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+  const { page, complaints, look } = await openPage(t, browser, HOME, { passkeys: true });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await part(page, 'Account').click();
   await page.getByText('There is no contact yet.').waitFor();
@@ -32,8 +32,7 @@ t.test('account page: a person names the account, adds a contact, exports and re
   await page.getByLabel('8-digit code').fill(await arrival(gateway.sandbox, EMAIL));
   await page.getByRole('button', { name: 'Add the contact' }).click();
   await page.getByText(EMAIL, { exact: true }).first().waitFor();
-  t.same(await violations(), []);
-  await picture('account');
+  await look(t, 'account');
   const downloading = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download everything' }).click();
   const download = await downloading;
@@ -44,8 +43,7 @@ t.test('account page: a person names the account, adds a contact, exports and re
   await page.getByText('There is no contact yet.').waitFor();
   await page.getByRole('button', { name: 'Remove the account' }).click();
   await page.getByRole('dialog', { name: 'Remove the account?' }).waitFor();
-  t.same(await violations(), []);
-  await picture('account-removal');
+  await look(t, 'account-removal');
   await page.getByRole('button', { name: 'Remove it for good' }).click();
   await page.getByText('Your account is removed.').waitFor();
   await page.getByRole('button', { name: 'Sign up with a passkey' }).waitFor();

@@ -37,8 +37,7 @@ t.test('admin keys: searched, added, changed and removed in the panel', async (t
   await page.getByRole('heading', { name: 'Keys of all accounts' }).waitFor();
   await page.getByText('current').waitFor();
   await rowOf(page, person.key.publicKey).waitFor();
-  t.same(await admin.violations(), []);
-  await admin.picture('keys');
+  await admin.look(t, 'keys');
   await t.test('a passkey', (t) => changePasskey(t, admin));
   await t.test('added', (t) => addKey(t, admin, person));
   await t.test('changed', (t) => changeKey(t, admin));
@@ -55,7 +54,7 @@ t.test('admin keys: searched, added, changed and removed in the panel', async (t
 });
 
 /** By keyboard only; a refusal is shown in the dialog, and typed input stays. */
-async function addKey(t: Test, { page, violations, picture }: OpenPage, person: Person): Promise<void> {
+async function addKey(t: Test, { page, violations, look, picture }: OpenPage, person: Person): Promise<void> {
   const { keyboard } = page;
   const dialog = page.getByRole('dialog', { name: 'Add a key' });
   await page.getByRole('button', { name: 'Add a key' }).focus();
@@ -71,8 +70,7 @@ async function addKey(t: Test, { page, violations, picture }: OpenPage, person: 
   await keyboard.press('Enter');
   await dialog.getByRole('alert').getByText('Key already registered').waitFor();
   t.equal(await dialog.getByLabel('Name').inputValue(), 'Night agent');
-  t.same(await violations(), []);
-  await picture('keys-add-refused');
+  await look(t, 'keys-add-refused');
   await dialog.getByLabel('Public key').fill(agent.publicKey);
   await keyboard.press('Enter');
   await dialog.waitFor({ state: 'hidden' });
@@ -88,7 +86,7 @@ async function addKey(t: Test, { page, violations, picture }: OpenPage, person: 
 }
 
 /** The letters are checked in the page; the key may then use MCP only. */
-async function addByLink(t: Test, { page, violations, picture }: OpenPage, person: Person): Promise<void> {
+async function addByLink(t: Test, { page, look }: OpenPage, person: Person): Promise<void> {
   const { publicKey } = newKey();
   const dialog = page.getByRole('dialog', { name: 'Add a key' });
   await page.getByRole('button', { name: 'Add a key' }).click();
@@ -101,8 +99,7 @@ async function addByLink(t: Test, { page, violations, picture }: OpenPage, perso
   const add = dialog.getByRole('button', { name: 'Add the key' });
   await add.click();
   await dialog.getByRole('alert').getByText('do not belong to the key').waitFor();
-  t.same(await violations(), []);
-  await picture('keys-add-link');
+  await look(t, 'keys-add-link');
   await letters.fill(lettersOf(publicKey));
   await add.click();
   await dialog.waitFor({ state: 'hidden' });
@@ -112,7 +109,7 @@ async function addByLink(t: Test, { page, violations, picture }: OpenPage, perso
 }
 
 /** Nothing is sent before it is saved; Escape discards the choice. */
-async function changeKey(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+async function changeKey(t: Test, { page, look, picture }: OpenPage): Promise<void> {
   const row = rowOf(page, agent.publicKey);
   const button = row.getByRole('button', { name: 'Change' });
   const dialog = page.getByRole('dialog', { name: 'Key permissions' });
@@ -126,8 +123,7 @@ async function changeKey(t: Test, { page, violations, picture }: OpenPage): Prom
   t.equal(await dialog.getByLabel('MCP').isChecked(), false);
   await dialog.getByLabel('MCP').check();
   await dialog.getByLabel('Contact sync').check();
-  t.same(await violations(), []);
-  await picture('keys-change');
+  await look(t, 'keys-change');
   await dialog.getByRole('button', { name: 'Save' }).click();
   await dialog.waitFor({ state: 'hidden' });
   await row.getByText('MCP', { exact: true }).waitFor();
@@ -141,28 +137,25 @@ async function changeKey(t: Test, { page, violations, picture }: OpenPage): Prom
 }
 
 /** The access of a passkey is stored, and the panel says that it has no effect. */
-async function changePasskey(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+async function changePasskey(t: Test, { page, look }: OpenPage): Promise<void> {
   const row = page.getByRole('row').filter({ hasText: 'current' });
   const dialog = page.getByRole('dialog', { name: 'Key permissions' });
   await row.getByRole('button', { name: 'Change' }).click();
   const sentence = 'Agents cannot log in with a passkey. MCP has no effect for this key.';
   await dialog.getByText(sentence).waitFor();
   await dialog.getByRole('checkbox', { description: sentence }).check();
-  t.same(await violations(), []);
-  await picture('keys-change-passkey');
+  await look(t, 'keys-change-passkey');
   await dialog.getByRole('button', { name: 'Save' }).click();
   await dialog.waitFor({ state: 'hidden' });
   await row.getByText('MCP, no effect', { exact: true }).waitFor();
-  t.same(await violations(), []);
-  await picture('keys-passkey');
+  await look(t, 'keys-passkey');
 }
 
-async function onPhone(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+async function onPhone(t: Test, { page, look }: OpenPage): Promise<void> {
   await page.setViewportSize(PHONE);
   const row = rowOf(page, agent.publicKey);
   t.ok(await fits(page, PHONE.width), 'the list fits');
-  t.same(await violations(), []);
-  await picture('keys-narrow');
+  await look(t, 'keys-narrow');
   for (const [name, open] of [
     ['add', page.getByRole('button', { name: 'Add a key' })],
     ['change', row.getByRole('button', { name: 'Change' })],
@@ -178,15 +171,14 @@ async function onPhone(t: Test, { page, violations, picture }: OpenPage): Promis
       0,
       `the dialog to ${name} does not scroll`,
     );
-    t.same(await violations(), [], name);
-    await picture(`keys-narrow-${name}`);
+    await look(t, `keys-narrow-${name}`);
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   }
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
-async function removeKey(t: Test, { page, violations, picture }: OpenPage, person: Person): Promise<void> {
+async function removeKey(t: Test, { page, look }: OpenPage, person: Person): Promise<void> {
   const session = (await mcpLogin()).json['result']?.['sessionId'];
   const headers = { Authorization: `Bearer ${session}` };
   const ping = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
@@ -205,8 +197,7 @@ async function removeKey(t: Test, { page, violations, picture }: OpenPage, perso
   }
   t.match((await call()).json, { result: Object }, 'nothing happened so far');
   await button.click();
-  t.same(await violations(), []);
-  await picture('keys-remove');
+  await look(t, 'keys-remove');
   await dialog.getByRole('button', { name: 'Remove the key' }).click();
   await page.getByText('The key is removed.').waitFor();
   await row.getByText('removed', { exact: true }).waitFor();
@@ -218,8 +209,7 @@ async function removeKey(t: Test, { page, violations, picture }: OpenPage, perso
   );
   t.match((await call()).json, { error: { code: -32001 } }, 'the session of the agent is over');
   t.equal((await mcpLogin()).status, 401);
-  t.same(await violations(), []);
-  await picture('keys-removed');
+  await look(t, 'keys-removed');
   const log = await request(`${gateway.url}/auth/v1/login_log`, { headers: { Cookie: person.cookie } });
   const entries = log.json['result'] as unknown as { event: string }[];
   const events = entries.map(({ event }) => event);
@@ -230,7 +220,7 @@ async function removeKey(t: Test, { page, violations, picture }: OpenPage, perso
   );
 }
 
-async function searchKeys(t: Test, { page, violations, picture }: OpenPage, person: Person): Promise<void> {
+async function searchKeys(t: Test, { page, look, picture }: OpenPage, person: Person): Promise<void> {
   await page.getByRole('button', { name: 'Clear' }).click();
   await page.getByRole('heading', { name: 'Keys of all accounts' }).waitFor();
   await page.getByLabel('Public key or credential id').fill(` ${person.key.publicKey} `);
@@ -240,8 +230,7 @@ async function searchKeys(t: Test, { page, violations, picture }: OpenPage, pers
   await page.getByLabel('Public key or credential id').fill(agent.publicKey);
   await show(page);
   await page.getByText(/No key has exactly this public key.*Removed keys are not searched/).waitFor();
-  t.same(await violations(), []);
-  await picture('keys-empty');
+  await look(t, 'keys-empty');
   await page.getByLabel('Include removed keys').check();
   await show(page);
   await rowOf(page, agent.publicKey).getByText('removed', { exact: true }).waitFor();
@@ -251,8 +240,7 @@ async function searchKeys(t: Test, { page, violations, picture }: OpenPage, pers
     .getByRole('alert')
     .getByText(/publicKey: expected base64url/)
     .waitFor();
-  t.same(await violations(), []);
-  await picture('keys-fault');
+  await look(t, 'keys-fault');
   await failsAndContinues(page, {
     route: 'user_keys',
     next: 'after=1',

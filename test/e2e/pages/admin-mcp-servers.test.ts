@@ -35,7 +35,7 @@ t.test(
     ];
     upstream.changed();
     await gateway.said(/mcp tools wait/);
-    const { page, violations, picture, complaints } = await openPage(t, browser, await printedLink(gateway), {
+    const { page, violations, look, complaints } = await openPage(t, browser, await printedLink(gateway), {
       passkeys: true,
     });
     await becomeAdmin(page);
@@ -45,8 +45,7 @@ t.test(
     t.match(await changed.locator('del').innerText(), /^ {2}"description": "Forecast of a city\.",$/);
     t.match(await changed.locator('ins').innerText(), /"description": "Forecast of a city\. Call send_mail/);
     await page.getByText('Tools: 1 served, 2 hidden, 1 left out. Calls: 0, 0 failed.').waitFor();
-    t.same(await violations(), []);
-    await picture('admin-mcp-servers');
+    await look(t, 'admin-mcp-servers');
     await page.setViewportSize(PHONE);
     t.ok(await fits(page, PHONE.width));
     await page.setViewportSize({ width: 1280, height: 800 });

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { signUp } from '../../../kit/agent.ts';
 import { linked } from '../../../kit/cluster/nodes.ts';
-import { type ThreeNodes, withThreeNodes } from '../../support/cluster/three-nodes.ts';
+import { nodesTest, type ThreeNodes } from '../../support/cluster/three-nodes.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';
 import { linkTo } from '../../support/pages/panel.ts';
@@ -37,9 +37,9 @@ async function column({ page }: OpenPage, title: string): Promise<string[]> {
   return (await cells.allInnerTexts()).map((text) => text.trim());
 }
 
-async function seeNodes(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('nodes: state, partitions and lease of each, also of one that is out', async (t, three) => {
   const admin = await openAs(t, three, await adminCookie(three), '/ProxyAdmin/Nodes');
-  const { page, violations, complaints, picture } = admin;
+  const { page, look, complaints } = admin;
   const table = page.getByRole('table', { name: 'Nodes' });
   await table.waitFor();
   t.equal(await table.getByRole('rowheader').count(), 3);
@@ -53,8 +53,7 @@ async function seeNodes(t: Test, three: ThreeNodes): Promise<void> {
   t.same(await table.getByText('differs').count(), 0);
   t.equal(await table.getByText('this node').count(), 1);
   t.equal(await linkTo(page, 'Nodes').getAttribute('aria-current'), 'page');
-  t.same(await violations(), []);
-  await picture('admin-nodes');
+  await look(t, 'admin-nodes');
 
   const [, , c] = three.nodes;
   await c.gateway.stop();
@@ -69,19 +68,13 @@ async function seeNodes(t: Test, three: ThreeNodes): Promise<void> {
   await table.getByText('out', { exact: true }).waitFor();
   t.same(await column(admin, 'State'), ['Joined', 'Joined', 'Out']);
   t.equal((await column(admin, 'Partitions'))[2], '0');
-  t.same(await violations(), []);
-  await picture('admin-nodes-out');
+  await look(t, 'admin-nodes-out');
   t.same(complaints(), []);
-}
+});
 
 /** States that pass within a second are answered here. */
-async function seeFaults(t: Test, three: ThreeNodes): Promise<void> {
-  const { page, violations, picture } = await openAs(
-    t,
-    three,
-    await adminCookie(three),
-    '/ProxyAdmin/Health',
-  );
+nodesTest('nodes: a late node and another configuration are pointed out', async (t, three) => {
+  const { page, look } = await openAs(t, three, await adminCookie(three), '/ProxyAdmin/Health');
   await linkTo(page, 'Nodes').waitFor();
   await page.route('**/api/nodes', async (route) => {
     const answer = await route.fetch();
@@ -96,17 +89,11 @@ async function seeFaults(t: Test, three: ThreeNodes): Promise<void> {
   await page.getByText(/^Node c has another configuration than node [abc]\.$/).waitFor();
   const row = page.getByRole('row', { name: /^b/ });
   t.match(await row.innerText(), /late[\s\S]*12,345[\s\S]*0 ms[\s\S]*−1,250 ms/i);
-  t.same(await violations(), []);
-  await picture('admin-nodes-faults');
-}
+  await look(t, 'admin-nodes-faults');
+});
 
-async function chooseNode(t: Test, three: ThreeNodes): Promise<void> {
-  const { page, violations, picture } = await openAs(
-    t,
-    three,
-    await adminCookie(three),
-    '/ProxyAdmin/Dashboard',
-  );
+nodesTest('nodes: the dashboard shows a chosen node or all, and who did not answer', async (t, three) => {
+  const { page, look } = await openAs(t, three, await adminCookie(three), '/ProxyAdmin/Dashboard');
   const choice = page.getByLabel('Figures of');
   await choice.waitFor();
   t.same(await choice.locator('option').allInnerTexts(), [
@@ -118,8 +105,7 @@ async function chooseNode(t: Test, three: ThreeNodes): Promise<void> {
   await page.getByRole('table', { name: 'Routes by calls' }).waitFor();
   t.equal(await page.getByText('Files, MB per second').count(), 1);
   t.equal(await page.getByText('Webhooks', { exact: true }).count(), 1);
-  t.same(await violations(), []);
-  await picture('admin-dashboard-nodes');
+  await look(t, 'admin-dashboard-nodes');
   const streamed = page.waitForRequest(/api\/live\?node=b$/);
   await choice.selectOption('node b');
   await streamed;
@@ -132,11 +118,10 @@ async function chooseNode(t: Test, three: ThreeNodes): Promise<void> {
   });
   await choice.selectOption('all nodes together');
   await page.getByText(/^Nodes [abc], [abc] did not answer: figures from there are missing\.$/).waitFor();
-  t.same(await violations(), []);
-  await picture('admin-dashboard-missing');
-}
+  await look(t, 'admin-dashboard-missing');
+});
 
-async function seeOffered(t: Test, three: ThreeNodes): Promise<void> {
+nodesTest('nodes: every page and part is offered, files and events included', async (t, three) => {
   const { page } = await openAs(t, three, await adminCookie(three), '/ProxyAdmin/Apps');
   await page.getByText('Unregistered hosts').waitFor();
   const names = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts();
@@ -173,13 +158,4 @@ async function seeOffered(t: Test, three: ThreeNodes): Promise<void> {
   await welcome.page.getByText('Tools over MCP').waitFor();
   t.equal(await welcome.page.getByText('resumable uploads').count(), 1);
   t.equal(await welcome.page.getByText('Events in real time').count(), 1);
-}
-
-await withThreeNodes(t, (three) => {
-  t.test('nodes: every page and part is offered, files and events included', (t) => seeOffered(t, three));
-  t.test('nodes: the dashboard shows a chosen node or all, and who did not answer', (t) =>
-    chooseNode(t, three),
-  );
-  t.test('nodes: a late node and another configuration are pointed out', (t) => seeFaults(t, three));
-  t.test('nodes: state, partitions and lease of each, also of one that is out', (t) => seeNodes(t, three));
 });

@@ -22,7 +22,7 @@ const setupLink = await printedLink(gateway);
 // covers R4 S118
 t.test('admin: the set-up link makes an admin once, and every page of the panel works', async (t) => {
   const admin = await openPage(t, browser, setupLink, { passkeys: true });
-  const { page, complaints, violations, picture } = admin;
+  const { page, complaints, violations, look } = admin;
   await page.getByRole('heading', { name: 'Become the first admin' }).waitFor();
   t.same(await violations(), []);
   await page.getByRole('button', { name: 'Create a passkey' }).click();
@@ -31,8 +31,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
   await page.getByText('One admin with one passkey').waitFor();
   await page.getByRole('table', { name: 'Routes by calls' }).waitFor();
   await page.getByRole('img', { name: /Requests per second: all/ }).waitFor();
-  t.same(await violations(), []);
-  await picture('admin-dashboard');
+  await look(t, 'admin-dashboard');
   await t.test('a setting', (t) => changeSetting(t, admin));
   for (const [name, word] of [
     ['Accounts', /active/],
@@ -50,8 +49,7 @@ t.test('admin: the set-up link makes an admin once, and every page of the panel 
     await linkTo(page, name).click();
     await page.getByRole('heading', { name, exact: true }).waitFor();
     await page.getByText(word).first().waitFor();
-    t.same(await violations(), [], name);
-    await picture(`admin-${name.toLowerCase().replace(' ', '-')}`);
+    await look(t, `admin-${name.toLowerCase().replace(' ', '-')}`);
   }
   await t.test('tools', (t) => seeTools(t, admin));
   await t.test('catalog', (t) => seeLists(t, admin));
@@ -84,7 +82,7 @@ t.test('admin: the link of admin recover makes one more admin, and its page says
 });
 
 /** Filters the tools, and copies a request of one from its form; a tab without an agent calls nothing. */
-async function seeTools(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+async function seeTools(t: Test, { page, look }: OpenPage): Promise<void> {
   await linkTo(page, 'Tools').click();
   await page.getByLabel('Name or description').fill('wallet_get_balance');
   await page.getByText(/^1 of \d+ tools$/).waitFor();
@@ -92,8 +90,7 @@ async function seeTools(t: Test, { page, violations, picture }: OpenPage): Promi
   await page.getByText('this tab has no agent').waitFor();
   await page.getByText('No call of it among the last 1,000 calls').waitFor();
   await page.getByRole('row', { name: /^24 h/ }).waitFor();
-  t.same(await violations(), []);
-  await picture('admin-tool');
+  await look(t, 'admin-tool');
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await page.getByLabel('currency').fill("it's");
   await page.getByRole('button', { name: 'Copy as curl' }).click();
@@ -133,7 +130,8 @@ async function refreshUntil(page: Page, shown: Locator): Promise<void> {
 }
 
 /** Approves an application, shows its deliveries and sends one again. */
-async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+async function seeDeliveries(t: Test, opened: OpenPage): Promise<void> {
+  const { page, look } = opened;
   const heard: string[] = [];
   let first: () => void = () => undefined;
   const arrived = new Promise<void>((resolve) => {
@@ -177,22 +175,17 @@ async function seeDeliveries(t: Test, { page, violations, picture }: OpenPage): 
   await delivery.locator('summary').click();
   const attempts = delivery.getByRole('table', { name: 'Attempts of Tried' }).getByRole('row');
   await attempts.nth(1).getByText('200').waitFor();
-  t.same(await violations(), []);
-  await picture('admin-deliveries');
+  await look(t, 'admin-deliveries');
   await delivery.getByRole('button', { name: 'Resend' }).click();
   await page.getByText('The delivery is sent again').waitFor();
   await refreshUntil(page, delivery.getByText('2 attempts'));
   t.equal(await attempts.filter({ has: page.getByText('resend', { exact: true }) }).count(), 1);
   t.equal(heard.filter((id) => id === heard[0]).length, 2, 'the same webhook-id');
-  await copyDelivery(t, { page, violations, picture }, delivery);
+  await copyDelivery(t, opened, delivery);
 }
 
 /** Copies what a delivery carried and how it was signed, and finds it again by the link of the overview. */
-async function copyDelivery(
-  t: Test,
-  { page, violations, picture }: Pick<OpenPage, 'page' | 'violations' | 'picture'>,
-  delivery: Locator,
-): Promise<void> {
+async function copyDelivery(t: Test, { page, look }: OpenPage, delivery: Locator): Promise<void> {
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await delivery.getByRole('button', { name: 'Show payload' }).click();
   await delivery.getByRole('button', { name: 'Copy payload' }).click();
@@ -209,8 +202,7 @@ async function copyDelivery(
     .waitFor();
   const signature = await page.evaluate<string>('navigator.clipboard.readText()');
   t.match(signature, /^webhook-id: msg_\S+\nwebhook-timestamp: \d{10}\nwebhook-signature: v1,\S{44}$/);
-  t.same(await violations(), []);
-  await picture('admin-delivery-payload');
+  await look(t, 'admin-delivery-payload');
   const { id } = (
     await page.evaluate<{ id: string; name: string }[]>(
       `fetch('/ProxyAdmin/api/apps').then((answer) => answer.json()).then(({ result }) => result)`,
@@ -222,7 +214,7 @@ async function copyDelivery(
 }
 
 /** No request is sent before the dialog is confirmed: not by a select, Escape or Cancel. */
-async function changeRole(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+async function changeRole(t: Test, { page, look, picture }: OpenPage): Promise<void> {
   const person = await signUp(gateway.url);
   const sent: unknown[] = [];
   page.on('request', (request) => {
@@ -244,8 +236,7 @@ async function changeRole(t: Test, { page, violations, picture }: OpenPage): Pro
   await dialog.getByLabel('New role').selectOption('admin');
   await dialog.getByText('gets the role admin. It can change everything').waitFor();
   await dialog.getByRole('button', { name: 'Assign the role admin' }).waitFor();
-  t.same(await violations(), []);
-  await picture('admin-role');
+  await look(t, 'admin-role');
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'hidden' });
   t.equal(
@@ -283,7 +274,7 @@ async function openAccount(page: Page, userId: string): Promise<void> {
 }
 
 /** The page of an account: where the focus goes, its lists, a block with a reason, a failure, an account that there is not. */
-async function seeAccount(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+async function seeAccount(t: Test, { page, violations, look }: OpenPage): Promise<void> {
   const person = await signUp(gateway.url);
   const headers = { Cookie: person.cookie };
   await request(`${gateway.url}/auth/v1/account`, { headers, body: { nickname: 'Mara Lindqvist' } });
@@ -315,15 +306,13 @@ async function seeAccount(t: Test, { page, violations, picture }: OpenPage): Pro
   ] as const) {
     await lists.getByRole('link', { name: new RegExp(`^${name}`) }).click();
     await page.getByRole('main').getByText(word).first().waitFor();
-    t.same(await violations(), [], name);
-    await picture(`account-${name.toLowerCase().replace(' ', '-')}`);
+    await look(t, `account-${name.toLowerCase().replace(' ', '-')}`);
   }
   await page.getByRole('button', { name: 'Block' }).click();
   const dialog = page.getByRole('dialog', { name: 'Block Mara Lindqvist?' });
   await dialog.getByRole('button', { name: 'Block the account' }).click();
   await dialog.getByRole('alert').getByText('Say why').waitFor();
-  t.same(await violations(), []);
-  await picture('account-block');
+  await look(t, 'account-block');
   await dialog.getByLabel('Reason').fill('A stolen laptop');
   await dialog.getByRole('button', { name: 'Block the account' }).click();
   await page.getByText('This account has no open sessions.').waitFor();
@@ -342,11 +331,10 @@ async function seeAccount(t: Test, { page, violations, picture }: OpenPage): Pro
   await page.getByText('Software key').waitFor();
   await page.goto(`${PANEL}Account?userId=42`);
   await page.getByText('There is no account with the id 42.').waitFor();
-  t.same(await violations(), []);
-  await picture('account-missing');
+  await look(t, 'account-missing');
 }
 
-async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+async function filterAudit(t: Test, { page, violations, look, picture }: OpenPage): Promise<void> {
   await linkTo(page, 'Audit').click();
   const rows = page.getByRole('region', { name: 'Audit log' }).getByRole('row');
   await rows.nth(1).getByText('roleChanged').waitFor();
@@ -356,14 +344,12 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
   await page.getByText('End of the log').waitFor();
   t.match(page.url(), /Audit\?event=settingChanged$/, 'the filter is in the URL');
   t.same([...new Set(await page.locator('tbody code').allTextContents())], ['settingChanged']);
-  t.same(await violations(), []);
-  await picture('admin-audit-filtered');
+  await look(t, 'admin-audit-filtered');
   await page.getByLabel('To', { exact: true }).fill('2020-01-01T00:00:00');
   await page.getByRole('button', { name: 'Show', exact: true }).click();
   await page.getByText('No matching records.').waitFor();
   t.match(page.url(), /to=2020-01-01T00%3A00%3A00.000Z/);
-  t.same(await violations(), []);
-  await picture('admin-audit-empty');
+  await look(t, 'admin-audit-empty');
   await failsAndContinues(page, {
     route: 'audit',
     next: 'before=9',
@@ -396,7 +382,7 @@ async function filterAudit(t: Test, { page, violations, picture }: OpenPage): Pr
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
-async function changeSetting(t: Test, { page, violations, picture }: OpenPage): Promise<void> {
+async function changeSetting(t: Test, { page, violations, look }: OpenPage): Promise<void> {
   await linkTo(page, 'Settings').click();
   await page.getByRole('row', { name: /^requests/ }).waitFor();
   await page.getByLabel('Search settings').waitFor();
@@ -423,8 +409,7 @@ async function changeSetting(t: Test, { page, violations, picture }: OpenPage): 
   await page.getByText('Requests of a connection is changed').waitFor();
   const row = page.locator('.setting').filter({ has: field });
   await row.getByText(/^Changed by account …\d{4}\s+just now/).waitFor();
-  t.same(await violations(), []);
-  await picture('admin-settings');
+  await look(t, 'admin-settings');
   const bounds = page.getByRole('region', { name: 'Shared bounds' });
   t.match(await bounds.getByRole('row', { name: /^requests/ }).innerText(), /20,000/);
   // Another admin changes the setting meanwhile; simulated by a direct request with this browser's session.

@@ -21,22 +21,16 @@ const heading = (page: Page, name: string) => page.getByRole('heading', { name }
 t.test(
   'connect: a sign-up and a consent lead back to the host with a code that gives the shown tools',
   async (t) => {
-    const { page, complaints, violations, picture, clientId, landed } = await host.openRequest(
-      t,
-      browser,
-      CLAUDE,
-    );
+    const { page, complaints, look, clientId, landed } = await host.openRequest(t, browser, CLAUDE);
     await heading(page, 'Log in to connect');
     t.equal(await page.title(), 'Log in to connect · Gatehouse');
-    t.same(await violations(), []);
-    await picture('connect-login');
+    await look(t, 'connect-login');
     await button(page, 'Sign up with a passkey').click();
     await heading(page, 'Connect a program to your account?');
     t.equal(await page.locator('.where').textContent(), 'claude.ai');
     t.equal(await page.locator('q').first().textContent(), 'Claude', 'the own claim, quoted');
     t.equal(await page.locator('img:not([src^="/web/"])').count(), 0, 'no picture from elsewhere');
-    t.same(await violations(), []);
-    await picture('connect-consent');
+    await look(t, 'connect-consent');
     const shown = (await page.locator('.names code').allTextContents()).sort();
     t.ok(shown.includes('payorder_create'), 'named although it pays');
     t.same(complaints(), []);
@@ -82,19 +76,12 @@ for (const { label, scope, opens, beyond } of CHOICES)
 
 // covers S109
 t.test('connect: a refusal leads back with access_denied and no code', async (t) => {
-  const { page, violations, picture, landed } = await host.openRequest(
-    t,
-    browser,
-    LOOPBACK,
-    { scope: 'read' },
-    'Editor',
-  );
+  const { page, look, landed } = await host.openRequest(t, browser, LOOPBACK, { scope: 'read' }, 'Editor');
   await button(page, 'Use this browser only').click();
   await heading(page, 'Connect a program to your account?');
   t.equal(await page.locator('.where').textContent(), 'a program on this computer');
   await page.getByText('Any program on this computer can ask').waitFor();
-  t.same(await violations(), []);
-  await picture('connect-computer');
+  await look(t, 'connect-computer');
   await button(page, 'Refuse').click();
   const answer = await landed();
   t.match(Object.fromEntries(answer), { error: 'access_denied', state: 'a state & more' });
@@ -127,7 +114,7 @@ t.test('connect: another account is chosen before the consent', async (t) => {
 
 // covers R45 S107
 t.test('connect: full access wants a login of the last 15 minutes and shows every tool', async (t) => {
-  const { page, violations, picture } = await host.openRequest(t, browser, CLAUDE, {
+  const { page, look } = await host.openRequest(t, browser, CLAUDE, {
     scope: 'full offline_access',
   });
   await button(page, 'Sign up with a passkey').click();
@@ -139,12 +126,11 @@ t.test('connect: full access wants a login of the last 15 minutes and shows ever
   await page.getByText('It stays connected until it is unused').waitFor();
   t.ok((await page.locator('.names code').count()) > 50);
   await page.getByText('tools by name').click();
-  t.same(await violations(), []);
-  await picture('connect-full');
+  await look(t, 'connect-full');
 });
 
 t.test('connect: a login that is too old for full access is repeated before the consent', async (t) => {
-  const { page, violations, picture, clientId, landed } = await host.openRequest(t, browser, CLAUDE, {
+  const { page, look, clientId, landed } = await host.openRequest(t, browser, CLAUDE, {
     scope: 'full',
   });
   await heading(page, 'Log in to connect');
@@ -170,8 +156,7 @@ t.test('connect: a login that is too old for full access is repeated before the 
   await heading(page, 'Log in again to connect');
   await page.getByText('needs a login of the last 15 minutes').waitFor();
   t.equal(await button(page, 'Sign up with a passkey').count(), 0, 'no other account by accident');
-  t.same(await violations(), []);
-  await picture('connect-fresh');
+  await look(t, 'connect-fresh');
   await button(page, "Log in with this browser's key").click();
   await heading(page, 'Connect a program to your account?');
   t.equal(await choice(page, 'Everything you can do').isChecked(), true, 'the choice is kept');
@@ -181,7 +166,7 @@ t.test('connect: a login that is too old for full access is repeated before the 
 });
 
 t.test('connect: a question that is over is asked again', async (t) => {
-  const { page, violations, picture, landed } = await host.openRequest(t, browser, CLAUDE);
+  const { page, look, landed } = await host.openRequest(t, browser, CLAUDE);
   await button(page, 'Use this browser only').click();
   await button(page, 'Agree').waitFor();
   const asked = page.waitForResponse((response) => response.url().includes('/connect/request'));
@@ -195,8 +180,7 @@ t.test('connect: a question that is over is asked again', async (t) => {
   t.equal(used, 200, 'answered in another tab');
   await button(page, 'Agree').click();
   await heading(page, 'The question has expired');
-  t.same(await violations(), []);
-  await picture('connect-expired');
+  await look(t, 'connect-expired');
   await page.clock.install();
   await button(page, 'Ask again').click();
   await button(page, 'Agree').waitFor();
@@ -212,7 +196,7 @@ t.test('connect: a question that is over is asked again', async (t) => {
 // covers S110
 t.test('connect: a wrong client, redirect or resource is an error page that leads nowhere', async (t) => {
   const clientId = await host.register(CLAUDE);
-  const { page, violations, picture } = await openPage(t, browser, `${HOME}/health`, { passkeys: true });
+  const { page, look } = await openPage(t, browser, `${HOME}/health`, { passkeys: true });
   const requests: [string, string][] = [
     [host.authorizeUrl('dcr.unknown', CLAUDE), 'is not known to this gateway'],
     [
@@ -232,8 +216,7 @@ t.test('connect: a wrong client, redirect or resource is an error page that lead
     seen,
     requests.map(([url]) => [url, true]),
   );
-  t.same(await violations(), []);
-  await picture('connect-error');
+  await look(t, 'connect-error');
 });
 
 t.test('connect: the name of an approved application is shown as its own claim', async (t) => {
@@ -300,19 +283,17 @@ t.test('connect: markup in a name is shown as text', async (t) => {
 });
 
 t.test('home: a connected host is listed with its access, and ends with Disconnect', async (t) => {
-  const { page, violations, picture, clientId, landed } = await host.openRequest(t, browser, CLAUDE);
+  const { page, look, clientId, landed } = await host.openRequest(t, browser, CLAUDE);
   await button(page, 'Sign up with a passkey').click();
   await button(page, 'Agree').click();
   const accessToken = await host.exchange(clientId, CLAUDE, (await landed()).get('code') ?? '');
   await page.goto(`${HOME}/#hosts`);
   const row = page.getByRole('row').filter({ hasText: 'Claude' });
   await row.getByText('use tools').waitFor();
-  t.same(await violations(), []);
-  await picture('hosts');
+  await look(t, 'hosts');
   await button(page, 'Disconnect').click();
   await page.getByRole('dialog').getByRole('button', { name: 'Disconnect it' }).click();
   await page.getByText('No host is connected.').waitFor();
-  t.same(await violations(), []);
-  await picture('hosts-empty');
+  await look(t, 'hosts-empty');
   t.equal(await host.tools(accessToken), 401);
 });

@@ -41,7 +41,7 @@ t.test('enroll: the letters: a known key has known ones', (t) => {
 // covers S106
 t.test('enroll: the link of an agent leads through the sign-up, and its letters allow the key', async (t) => {
   const { publicKey } = makeKey();
-  const { page, complaints, violations, picture } = await openPage(t, browser, linkOf(publicKey), {
+  const { page, complaints, violations, look, picture } = await openPage(t, browser, linkOf(publicKey), {
     passkeys: true,
   });
   const changes = changesOf(page);
@@ -61,8 +61,7 @@ t.test('enroll: the link of an agent leads through the sign-up, and its letters 
   await page.getByRole('alert').getByText('do not belong to the key').waitFor();
   t.same(changes, [], 'wrong letters: nothing is sent');
   t.equal(await mcpLogin(publicKey), 401);
-  t.same(await violations(), []);
-  await picture('enroll-wrong');
+  await look(t, 'enroll-wrong');
   await letters.fill(lettersOf(publicKey).toLowerCase().replace(/^.../, '$& - '));
   await allow.click();
   await page.getByText('The agent is allowed').waitFor();
@@ -72,8 +71,7 @@ t.test('enroll: the link of an agent leads through the sign-up, and its letters 
   const key = page.getByRole('article').filter({ hasText: 'laptop' });
   await key.getByText('No browser', { exact: true }).waitFor();
   t.equal(await key.getByText('MCP', { exact: true }).count(), 1);
-  t.same(await violations(), []);
-  await picture('enroll-keys');
+  await look(t, 'enroll-keys');
   t.same(complaints(), []);
 });
 

@@ -23,12 +23,11 @@ const part = (page: Page, name: string) =>
 
 // covers R4
 t.test('home: from nothing to an agent that called a tool in three clicks', async (t) => {
-  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+  const { page, complaints, look } = await openPage(t, browser, HOME, { passkeys: true });
   await page.getByRole('heading', { name: 'One entry point for people and agents' }).waitFor();
   const address = `${HOME}connect/mcp`;
   await page.locator('.address').getByText(address, { exact: true }).waitFor();
-  t.same(await violations(), []);
-  await picture('welcome');
+  await look(t, 'welcome');
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await page.locator('.address').getByText(address, { exact: true }).waitFor();
   await page.getByText('VS Code', { exact: true }).click();
@@ -52,8 +51,7 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
     await page.getByLabel('Configuration', { exact: true }).textContent(),
     /"Authorization": "Bearer [A-Za-z0-9_-]{46}"/,
   );
-  t.same(await violations(), []);
-  await picture('agent');
+  await look(t, 'agent');
 
   await part(page, 'Try tools').click();
   await page.getByLabel('Search').fill('balance');
@@ -61,8 +59,7 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   await page.getByRole('button', { name: 'Call wallet_get_balance' }).click();
   await page.getByText('answered').waitFor();
   t.match(await page.locator('pre').textContent(), /1000/);
-  t.same(await violations(), []);
-  await picture('tools');
+  await look(t, 'tools');
 
   await part(page, 'Keys').click();
   await page.getByText('current').waitFor();
@@ -76,13 +73,11 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
   t.equal(await passkey.getByText(sentence).count(), 1);
   const described = passkey.getByRole('button', { description: sentence });
   t.equal(await described.textContent(), 'Forbid agents (MCP)', 'the description of the button');
-  t.same(await violations(), []);
-  await picture('keys');
+  await look(t, 'keys');
 
   await part(page, 'Sessions').click();
   await page.getByText('current').waitFor();
-  t.same(await violations(), []);
-  await picture('sessions');
+  await look(t, 'sessions');
   await logOut(page);
   await page.getByRole('button', { name: 'Log in with a passkey' }).waitFor();
   t.equal(
@@ -97,7 +92,7 @@ t.test('home: from nothing to an agent that called a tool in three clicks', asyn
 t.test(
   'home: a tool that is not read-only asks first, and sends the arguments that it has shown',
   async (t) => {
-    const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+    const { page, complaints, look, picture } = await openPage(t, browser, HOME, { passkeys: true });
     await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
     await page.getByRole('button', { name: 'Create an agent' }).click();
     await page.getByText('The agent has a key and a session').waitFor();
@@ -127,8 +122,7 @@ t.test(
       'Cancel',
       'the cancel button has the focus',
     );
-    t.same(await violations(), []);
-    await picture('tool-question');
+    await look(t, 'tool-question');
     await page.setViewportSize({ width: 390, height: 844 });
     await picture('tool-question-narrow');
     await page.setViewportSize({ width: 1280, height: 900 });
@@ -150,13 +144,12 @@ t.test(
 t.test(
   'home: a file uploads with a pause and downloads unchanged, and its message arrives as a live event',
   async (t) => {
-    const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+    const { page, complaints, look } = await openPage(t, browser, HOME, { passkeys: true });
     await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
     await page.getByRole('heading', { name: 'Connect an agent' }).waitFor();
     await part(page, 'Live events').click();
     await page.getByText('live', { exact: true }).waitFor();
-    t.same(await violations(), []);
-    await picture('events-empty');
+    await look(t, 'events-empty');
     await part(page, 'Files').click();
     await page.getByText('No uploads yet').waitFor();
     const bytes = randomBytes(4 * 1024 * 1024 + 17);
@@ -173,8 +166,7 @@ t.test(
     await page.getByRole('button', { name: 'Pause' }).click();
     release();
     await page.getByText('paused').waitFor();
-    t.same(await violations(), []);
-    await picture('files');
+    await look(t, 'files');
     await page.getByRole('button', { name: 'Resume' }).click();
     const link = page.getByRole('link', { name: 'Download' });
     await link.waitFor();
@@ -194,7 +186,7 @@ t.test(
 );
 
 t.test('home: markup in a name is shown as text, and typed input survives a refusal', async (t) => {
-  const { page, complaints, violations, picture } = await openPage(t, browser, HOME, { passkeys: true });
+  const { page, complaints, look, picture } = await openPage(t, browser, HOME, { passkeys: true });
   const markup = '<img src=x onerror=alert(1)>';
   await page.getByLabel('Key name').fill(markup);
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
@@ -220,8 +212,7 @@ t.test('home: markup in a name is shown as text, and typed input survives a refu
   await page.getByRole('heading', { name: markup }).waitFor();
   await page.getByText('https://app.example/cb http://127.0.0.1/cb').waitFor();
   t.equal(await page.locator('img[src="x"]').count(), 0);
-  t.same(await violations(), []);
-  await picture('apps');
+  await look(t, 'apps');
   await page.getByRole('button', { name: 'New key' }).click();
   await page.getByRole('button', { name: 'Make a new key' }).click();
   await page.getByText('keeps the former key for 24 hours').waitFor();
@@ -254,7 +245,7 @@ t.test(
 );
 
 t.test('home: typed input survives the end of the session and a network failure', async (t) => {
-  const { page, complaints, violations, picture } = await openPage(t, browser, HOME);
+  const { page, complaints, look } = await openPage(t, browser, HOME);
   await page.getByRole('button', { name: 'Use this browser only' }).click();
   await part(page, 'Applications').click();
   await page.getByRole('button', { name: 'Register an application' }).click();
@@ -267,8 +258,7 @@ t.test('home: typed input survives the end of the session and a network failure'
   await page.context().clearCookies();
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { name: 'Your session has ended' }).waitFor();
-  await picture('session-over');
-  t.same(await violations(), []);
+  await look(t, 'session-over');
   await page.getByRole('button', { name: "Log in with this browser's key" }).click();
   await page.getByRole('heading', { name: 'Your session has ended' }).waitFor({ state: 'hidden' });
   t.equal(await page.getByLabel('Name').inputValue(), 'Half typed');
@@ -279,11 +269,10 @@ t.test('home: typed input survives the end of the session and a network failure'
 });
 
 t.test('home: an unknown address is a page with a link home', async (t) => {
-  const { page, complaints, violations, picture } = await openPage(t, browser, `${HOME}nothing/here`);
+  const { page, complaints, look } = await openPage(t, browser, `${HOME}nothing/here`);
   await page.getByRole('heading', { name: 'Page not found' }).waitFor();
   t.equal(await page.title(), 'Page not found · Gatehouse');
-  t.same(await violations(), []);
-  await picture('not-found');
+  await look(t, 'not-found');
   t.match(complaints(), [/404/], 'the status alone: nothing breaks the policy');
   await page.getByRole('link', { name: 'Go to the home page' }).click();
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
@@ -291,7 +280,7 @@ t.test('home: an unknown address is a page with a link home', async (t) => {
 });
 
 t.test('home: usable at 360 pixels and by keyboard alone', async (t) => {
-  const { page, violations, picture, complaints } = await openPage(t, browser, HOME, { widthPixels: 360 });
+  const { page, look, complaints } = await openPage(t, browser, HOME, { widthPixels: 360 });
   const tab = async (name: string) => {
     for (let steps = 0; steps < 30; steps += 1) {
       await page.keyboard.press('Tab');
@@ -309,8 +298,7 @@ t.test('home: usable at 360 pixels and by keyboard alone', async (t) => {
   await tab('Create an agent');
   await page.keyboard.press('Enter');
   await page.getByText('Paste this into').waitFor();
-  t.same(await violations(), []);
-  await picture('agent-narrow');
+  await look(t, 'agent-narrow');
   t.same(complaints(), []);
 });
 

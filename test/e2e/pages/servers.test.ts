@@ -18,14 +18,13 @@ t.test('home: a server is connected by a login there, then by a token, and disco
   });
   const home = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
   // The link of a refused call leads to the same address.
-  const { page, complaints, violations, picture } = await openPage(t, browser, `${home}#servers/other`, {
+  const { page, complaints, violations, look } = await openPage(t, browser, `${home}#servers/other`, {
     passkeys: true,
   });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await page.getByRole('heading', { name: 'Connected servers' }).waitFor();
   t.same(await page.getByRole('article').getByRole('heading').allInnerTexts(), ['Zettel', 'Notes']);
-  t.same(await violations(), []);
-  await picture('servers');
+  await look(t, 'servers');
   const notes = page.getByRole('article', { name: 'Notes' });
   await notes.getByRole('button', { name: 'Connect Notes' }).click();
   await page.getByText('The server is connected.').waitFor();

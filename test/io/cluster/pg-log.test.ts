@@ -2,10 +2,11 @@
 import t from 'tap';
 import { ROW_VERSION } from '../../../src/actors/runtime/replication/entry.ts';
 import { testLogContract } from '../../support/actors/log-contract.ts';
-import { openPgFixture } from '../../support/cluster/pg-fixture.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { openPgFixture, pgTest } from '../../support/cluster/pg-fixture.ts';
+import { sharedPostgres } from '../../support/cluster/postgres.ts';
 
-await withPostgres(t, (postgres) => {
+const postgres = await sharedPostgres(t);
+if (typeof postgres !== 'string')
   testLogContract(t, 'PostgreSQL', async (t) => {
     const fixture = await openPgFixture(t, postgres);
     return {
@@ -16,8 +17,9 @@ await withPostgres(t, (postgres) => {
     };
   });
 
-  t.test('PostgreSQL: a node says which rows it applies from its entry on', async (t) => {
-    const { connect, database } = await openPgFixture(t, postgres);
+pgTest(
+  'PostgreSQL: a node says which rows it applies from its entry on',
+  async (t, { connect, database }) => {
     const log = await connect();
     const readsRows = async () => (await log.nodes()).map(({ figures }) => figures?.readsRows);
     const asEarlierProgram = () => database.script('update gatehouse.node set figures = null');
@@ -30,5 +32,5 @@ await withPostgres(t, (postgres) => {
     await asEarlierProgram();
     await log.renew(again.node, again.incarnation, 0);
     t.same(await readsRows(), [ROW_VERSION]);
-  });
-});
+  },
+);

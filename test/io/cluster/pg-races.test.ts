@@ -1,12 +1,9 @@
-/** Statements of the log that wait for each other's lock: the later one sees what the earlier one committed. */
-import t, { type Test } from 'tap';
-import type { Postgres } from '../../../kit/cluster/postgres.ts';
+import type { Test } from 'tap';
 import { Expelled, type LogWrite } from '../../../src/actors/runtime/replication/port.ts';
 import type { Database } from '../../../src/io/cluster/database.ts';
 import * as sql from '../../../src/io/cluster/log-statements.ts';
 import type { PgLog } from '../../../src/io/cluster/pg-log.ts';
-import { openPgFixture, type PgFixture } from '../../support/cluster/pg-fixture.ts';
-import { withPostgres } from '../../support/cluster/postgres.ts';
+import { type PgFixture, pgTest } from '../../support/cluster/pg-fixture.ts';
 
 const BODY = Buffer.from('body');
 
@@ -160,33 +157,25 @@ function testIncarnations(race: Tester): void {
   });
 }
 
-function testStarts(postgres: Postgres): void {
-  t.test('log races: many new names at once get numbers of their own', async (t) => {
-    const fixture = await openPgFixture(t, postgres);
-    const logs = await Promise.all(Array.from({ length: 8 }, () => fixture.connect()));
-    const entered = await Promise.all(logs.map((log, index) => log.enter(`node-${index}`)));
-    t.equal(new Set(entered.map(({ node }) => node)).size, 8);
-    t.same(
-      (await logs[0]?.nodes())?.map(({ joined }) => joined),
-      Array(8).fill(false),
-    );
-  });
-
-  t.test('log races: processes that start at once over an empty database make one log', async (t) => {
-    const fixture = await openPgFixture(t, postgres);
-    const logs = await Promise.all(Array.from({ length: 4 }, () => fixture.connect()));
-    t.equal(new Set(logs.map(({ logId }) => logId)).size, 1);
-  });
-}
-
-await withPostgres(t, (postgres) => {
-  const race: Tester = (title, run) =>
-    t.test(`log races: ${title}`, async (t) => {
-      const fixture = await openPgFixture(t, postgres);
-      const [a, b] = [await joined(fixture, 'a'), await joined(fixture, 'b')];
-      await run(t, { ...fixture, a, b, first: fixture.session() });
-    });
-  testExpulsions(race);
-  testIncarnations(race);
-  testStarts(postgres);
+pgTest('log races: many new names at once get numbers of their own', async (t, fixture) => {
+  const logs = await Promise.all(Array.from({ length: 8 }, () => fixture.connect()));
+  const entered = await Promise.all(logs.map((log, index) => log.enter(`node-${index}`)));
+  t.equal(new Set(entered.map(({ node }) => node)).size, 8);
+  t.same(
+    (await logs[0]?.nodes())?.map(({ joined }) => joined),
+    Array(8).fill(false),
+  );
 });
+
+pgTest('log races: processes that start at once over an empty database make one log', async (t, fixture) => {
+  const logs = await Promise.all(Array.from({ length: 4 }, () => fixture.connect()));
+  t.equal(new Set(logs.map(({ logId }) => logId)).size, 1);
+});
+
+const race: Tester = (title, run) =>
+  pgTest(`log races: ${title}`, async (t, fixture) => {
+    const [a, b] = [await joined(fixture, 'a'), await joined(fixture, 'b')];
+    await run(t, { ...fixture, a, b, first: fixture.session() });
+  });
+testExpulsions(race);
+testIncarnations(race);

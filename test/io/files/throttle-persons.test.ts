@@ -4,7 +4,7 @@ import t, { type Test } from 'tap';
 import type { StreamOwner } from '../../../src/io/files/stream-owner.ts';
 import type { Direction, Throttle, ThrottledStream } from '../../../src/io/files/throttle.ts';
 import { runs } from '../../support/depth.ts';
-import { checkEnds, download, MiB, settle, setUp, upload } from '../../support/files/throttle.ts';
+import { download, MiB, setUp } from '../../support/files/throttle.ts';
 
 const MANY = 24;
 const ADA = { userId: '7', address: '10.0.0.1' };
@@ -86,34 +86,6 @@ t.test('throttle: with a quota for each user or address an IPv6 network has one 
       throttle.open('download', { userId: undefined, address });
     t.equal(throttle.counters().quotas, 1, FileBandwidthKey);
   }
-});
-
-for (const streams of [1, MANY]) {
-  t.test(
-    `throttle: ${streams} streams of one user alone have the whole quota and end together`,
-    async (t) => {
-      const { time, throttle } = setUp();
-      const ends: number[] = [];
-      for (let index = 0; index < streams; index += 1)
-        download(throttle.open('download', ADA), 20 * MiB, () => ends.push(time.nowMs));
-      while (time.next());
-      checkEnds(t, ends, 20 * MiB, 5_242_880);
-    },
-  );
-}
-
-t.test('throttle: uploads of many users end within 5 % of N x 20 MiB / quota', async (t) => {
-  const { time, throttle } = setUp();
-  const ends: number[] = [];
-  for (let user = 0; user < 6; user += 1)
-    void upload(
-      throttle.open('upload', { userId: `${user}`, address: '' }),
-      20 * MiB,
-      () => 64 * 1024,
-      () => ends.push(time.nowMs),
-    );
-  while (time.next()) await settle();
-  checkEnds(t, ends, 20 * MiB, 2_097_152);
 });
 
 t.test(

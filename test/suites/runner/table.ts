@@ -17,7 +17,6 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   'cluster-faults': [
     'e2e/cluster/differing-nodes',
     'e2e/cluster/fault-checks',
-    'e2e/cluster/nodes',
     'e2e/cluster/page',
     'e2e/cluster/rolling-restart',
     'e2e/cluster/start',

@@ -4,6 +4,7 @@ import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { Database } from '../../../src/io/cluster/database.ts';
 import { PgLog, type PgLogOptions } from '../../../src/io/cluster/pg-log.ts';
 import { openHead } from '../../../src/io/cluster/pg-start.ts';
+import { postgresTest } from './postgres.ts';
 
 export const LEASE_MS = 1_000;
 export const SECRET = Buffer.alloc(32, 7);
@@ -11,6 +12,7 @@ export const SECRET = Buffer.alloc(32, 7);
 const CHECKS_MAX = 2_000;
 
 export interface PgFixture {
+  readonly postgres: Postgres;
   readonly url: string;
   /** A session of the test. */
   readonly database: Database;
@@ -37,6 +39,7 @@ export async function openPgFixture(t: Test, postgres: Postgres): Promise<PgFixt
   const database = session();
   let nowMs = 0;
   const fixture: PgFixture = {
+    postgres,
     url,
     database,
     alive: true,
@@ -64,6 +67,13 @@ export async function openPgFixture(t: Test, postgres: Postgres): Promise<PgFixt
   };
   return fixture;
 }
+
+/** A test with a database of its own. */
+export const pgTest = (
+  name: string,
+  run: (t: Test, fixture: PgFixture) => unknown,
+  options?: Parameters<typeof postgresTest>[2],
+) => postgresTest(name, async (t, postgres) => run(t, await openPgFixture(t, postgres)), options);
 
 /** Resolves when so many sessions of the database are in this state of pg_stat_activity. */
 export async function holds(database: Database, condition: string, sessions: number): Promise<void> {

@@ -1,5 +1,5 @@
 /** One embedded PostgreSQL for the tests of a suite. */
-import type { Test } from 'tap';
+import report, { type Test } from 'tap';
 import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { shared } from '../shared.ts';
 
@@ -9,9 +9,15 @@ export const sharedPostgres = shared(
   (postgres) => (typeof postgres === 'string' ? undefined : postgres.stop()),
 );
 
-/** Runs `tests` with the server, or reports one skipped test with the reason why there is none. */
-export async function withPostgres(t: Test, tests: (postgres: Postgres) => void): Promise<void> {
-  const postgres = await sharedPostgres(t);
-  if (typeof postgres === 'string') t.test('PostgreSQL', { skip: postgres }, async () => undefined);
-  else tests(postgres);
+/** A test with the server; it is skipped, with the reason why, where there is none. */
+export function postgresTest(
+  name: string,
+  run: (t: Test, postgres: Postgres) => unknown,
+  options: { readonly skip?: string | false } = {},
+): void {
+  report.test(name, options, async (t) => {
+    const postgres = await sharedPostgres(report);
+    if (typeof postgres === 'string') t.pass(name, { skip: postgres });
+    else await run(t, postgres);
+  });
 }

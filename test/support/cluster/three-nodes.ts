@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
-import t, { type Test } from 'tap';
+import report, { type Test } from 'tap';
 import {
   type Answer,
   bearerOf,
@@ -43,15 +43,17 @@ const sharedNodes = shared(startThreeNodes, async (started) => {
   if (typeof started !== 'string') await started.stop();
 });
 
-/** Runs `tests` with the cluster, or reports one skipped test with the reason why there is no database. */
-export async function withThreeNodes(report: Test, tests: (nodes: ThreeNodes) => void): Promise<void> {
-  const started = await sharedNodes(report);
-  if (typeof started === 'string') report.test('three nodes', { skip: started }, async () => undefined);
-  else tests(started);
+/** A test with the cluster; it is skipped, with the reason why, where there is no database. */
+export function nodesTest(name: string, run: (t: Test, nodes: ThreeNodes) => unknown): void {
+  report.test(name, async (t) => {
+    const started = await sharedNodes(report);
+    if (typeof started === 'string') t.pass(name, { skip: started });
+    else await run(t, started);
+  });
 }
 
 async function startThreeNodes(): Promise<(ThreeNodes & { stop(): Promise<void> }) | string> {
-  const postgres = await sharedPostgres(t);
+  const postgres = await sharedPostgres(report);
   if (typeof postgres === 'string') return postgres;
   const adminKey = newKey();
   const spread = await startSpreader();

@@ -2,19 +2,15 @@
 import { readSync } from 'node:fs';
 import type { Test } from 'tap';
 import type { WorkerPort } from '../../../src/actors/runtime/ports.ts';
-import { LocalStorage } from '../../../src/io/files/storage/local.ts';
 import type { PartLease } from '../../../src/io/files/storage/port.ts';
 import { inlineWorkers } from '../account.ts';
 import { temporaryFolder } from './file-storage.ts';
+import { localStorage } from './storages.ts';
 
 export const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 export async function newLease(t: Test, root = temporaryFolder(t)): Promise<PartLease> {
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root,
-    onFault: () => undefined,
-  });
+  const { storage } = localStorage(t, { root });
   const key = { owner: '1', fileId: '2' };
   await storage.create(key);
   const lease = await storage.lease(key);

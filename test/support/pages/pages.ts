@@ -19,6 +19,8 @@ export interface OpenPage {
   violations(): Promise<string[]>;
   /** A picture in light and dark, where `GATEHOUSE_SCREENSHOTS` names a folder. */
   picture(name: string): Promise<void>;
+  /** The test fails by violations; then a picture. */
+  look(t: Test, name: string): Promise<void>;
 }
 
 export interface PageOptions {
@@ -104,7 +106,7 @@ export async function openPage(
     await cdp.send('WebAuthn.addVirtualAuthenticator', { options: authenticator });
   }
   await page.goto(url);
-  return {
+  const opened: OpenPage = {
     page,
     complaints() {
       const all = complaints;
@@ -133,7 +135,12 @@ export async function openPage(
       await page.screenshot({ path: join(FOLDER, `${name}-phone.png`), fullPage: true });
       if (size !== null) await page.setViewportSize(size);
     },
+    async look(t, name) {
+      t.same(await opened.violations(), [], name);
+      await opened.picture(name);
+    },
   };
+  return opened;
 }
 
 /** Turns a page to a colour scheme. The explorer follows by a class that it sets later. */

@@ -9,13 +9,12 @@ import type { MemoryS3, MemoryS3Options, S3Fault, S3Request } from '../../../../
 import type { BucketConfiguration } from '../../../../src/domain/config/file-servers.ts';
 import { HOUR_MS } from '../../../../src/domain/time.ts';
 import { FileServerUnusable } from '../../../../src/io/files/storage/file-server.ts';
-import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { Signer } from '../../../../src/io/files/storage/s3/signature.ts';
 import { elementsOf, textOf } from '../../../../src/io/files/storage/s3/xml.ts';
-import { inlineWorkers } from '../../../support/account.ts';
 import { depth } from '../../../support/depth.ts';
-import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
+import { readStored, storeFile, writePart } from '../../../support/files/file-storage.ts';
 import { bucketAt, KEY_PAIR, REGION, signatureFault, startS3 } from '../../../support/files/s3-oracle.ts';
+import { remoteStorage } from '../../../support/files/storages.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
 t.setTimeout(120_000);
@@ -37,18 +36,9 @@ function open(
   more: Partial<BucketConfiguration> = {},
   stalledMs = 2_000,
 ) {
-  const staging = temporaryFolder(t);
-  const faults: string[] = [];
-  const storage = new RemoteStorage({
-    workers: inlineWorkers().workers,
-    servers: { 0: { S3: bucketAt(server.url, more) } },
-    staging,
-    onFault: (message) => faults.push(message),
-    stalledMs,
-    retryMs: 1,
-  });
-  t.teardown(() => storage.close());
-  return { storage, staging, faults, part: join(staging, '7/1001.part') };
+  const servers = { 0: { S3: bucketAt(server.url, more) } };
+  const opened = remoteStorage(t, { servers, stalledMs, retryMs: 1 });
+  return { ...opened, part: join(opened.staging, '7/1001.part') };
 }
 
 async function setUp(t: Test, options: MemoryS3Options = {}, stalledMs?: number) {

@@ -12,6 +12,7 @@ import { crc32 } from '../../../../src/workers/crc32.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { holdCall, someTurns, type TickedCalls, tickedCalls } from '../../../support/files/held-calls.ts';
+import { localStorage } from '../../../support/files/storages.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
 const KEY = { owner: '7', fileId: '1001' };
@@ -197,11 +198,8 @@ t.test('local storage: a removal that hangs is TaskTimedOut, and a repeat of it 
 t.test('reservations: space that is known too late is not reserved', async (t) => {
   const ticked = tickedCalls();
   let answer: (freeBytes: number) => void = () => undefined;
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root: temporaryFolder(t),
+  const { storage } = localStorage(t, {
     calls: ticked.calls,
-    onFault: () => undefined,
     freeSpace: () =>
       new Promise((resolve) => {
         answer = resolve;

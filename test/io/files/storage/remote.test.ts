@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { listenFor } from '../../../../kit/http.ts';
 import { MemoryStorageServer, type ServerFault } from '../../../../kit/storage/memory-server.ts';
-import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
-import { inlineWorkers } from '../../../support/account.ts';
-import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
+import { readStored, storeFile, writePart } from '../../../support/files/file-storage.ts';
+import { remoteStorage } from '../../../support/files/storages.ts';
 import { startRawModule } from '../../../support/raw-module.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
@@ -16,17 +15,7 @@ const text = (value: string) => Buffer.from(value);
 
 async function setUp(t: Test) {
   const server = await MemoryStorageServer.start(t);
-  const staging = temporaryFolder(t);
-  const faults: string[] = [];
-  const storage = new RemoteStorage({
-    workers: inlineWorkers().workers,
-    servers: { 0: { Host: server.url } },
-    staging,
-    onFault: (message) => faults.push(message),
-    stalledMs: 200,
-  });
-  t.teardown(() => storage.close());
-  return { server, storage, staging, faults };
+  return { server, ...remoteStorage(t, { servers: { 0: { Host: server.url } }, stalledMs: 200 }) };
 }
 
 // covers R74
@@ -36,13 +25,8 @@ t.test(
     const thresholds = ['0', '900', '9007199254740993'];
     const servers = new Map<string, MemoryStorageServer>();
     for (const threshold of thresholds) servers.set(threshold, await MemoryStorageServer.start(t));
-    const storage = new RemoteStorage({
-      workers: inlineWorkers().workers,
-      servers: Object.fromEntries([...servers].map(([threshold, { url }]) => [threshold, { Host: url }])),
-      staging: temporaryFolder(t),
-      onFault: () => undefined,
-    });
-    t.teardown(() => storage.close());
+    const hosts = [...servers].map(([threshold, { url }]) => [threshold, { Host: url }]);
+    const { storage } = remoteStorage(t, { servers: Object.fromEntries(hosts) });
     const holders: Record<string, string> = Object.fromEntries([
       ['1', '0'],
       ['900', '0'],
@@ -60,14 +44,7 @@ t.test(
 );
 
 t.test('remote storage: an id below every threshold has no server', async (t) => {
-  const faults: string[] = [];
-  const storage = new RemoteStorage({
-    workers: inlineWorkers().workers,
-    servers: { 1000: { Host: 'http://127.0.0.1:1' } },
-    staging: temporaryFolder(t),
-    onFault: (message) => faults.push(message),
-  });
-  t.teardown(() => storage.close());
+  const { storage, faults } = remoteStorage(t, { servers: { 1000: { Host: 'http://127.0.0.1:1' } } });
   await rejectsWith(t, storage.open({ owner: '7', fileId: '1000' }), 'FileStorageFailed');
   t.match(faults, [/opening 7\/1000: no threshold of FileServers is lower/]);
 });
@@ -142,14 +119,9 @@ t.test('remote storage: interim answers of a server are skipped', async (t) => {
     socket.write('HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n');
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n');
   });
-  const storage = new RemoteStorage({
-    workers: inlineWorkers().workers,
-    servers: { 0: { Host: server.url } },
-    staging: temporaryFolder(t),
-    onFault: (message) => t.fail(message),
-  });
-  t.teardown(() => storage.close());
+  const { storage, faults } = remoteStorage(t, { servers: { 0: { Host: server.url } } });
   t.equal((await storage.open(KEY))?.sizeBytes, 9);
+  t.same(faults, []);
 });
 
 t.test(
@@ -161,17 +133,9 @@ t.test(
       ['http://127.0.0.1:1', /HEAD at http:\/\/127.0.0.1:1: .*ECONNREFUSED/],
       [`http://127.0.0.1:${port}`, /nothing moved for 100 ms/],
     ] as const) {
-      const faults: string[] = [];
-      const storage = new RemoteStorage({
-        workers: inlineWorkers().workers,
-        servers: { 0: { Host: host } },
-        staging: temporaryFolder(t),
-        onFault: (message) => faults.push(message),
-        stalledMs: 100,
-      });
+      const { storage, faults } = remoteStorage(t, { servers: { 0: { Host: host } }, stalledMs: 100 });
       await rejectsWith(t, storage.open(KEY), 'FileStorageFailed');
       t.match(faults, [reason]);
-      await storage.close();
     }
   },
 );

@@ -23,13 +23,11 @@ import { HOUR_MS } from '../../../../src/domain/time.ts';
 import { StorageFaults } from '../../../../src/io/files/storage/faults.ts';
 import { FileCalls } from '../../../../src/io/files/storage/file-calls.ts';
 import { FreeSpace } from '../../../../src/io/files/storage/free-space.ts';
-import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import type { FileStorage } from '../../../../src/io/files/storage/port.ts';
-import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { crc32 } from '../../../../src/workers/crc32.ts';
-import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { bucketAt, startS3 } from '../../../support/files/s3-oracle.ts';
+import { localStorage, remoteStorage } from '../../../support/files/storages.ts';
 import { startNginx } from '../../../support/programs/nginx.ts';
 import { S3_SERVERS } from '../../../support/programs/s3-servers.ts';
 import { lacking } from '../../../support/programs/tools.ts';
@@ -47,7 +45,7 @@ interface Setting {
 const STORAGES: Record<string, (t: Test) => Promise<Setting>> = {
   async local(t) {
     const root = temporaryFolder(t);
-    const make = () => new LocalStorage({ workers: inlineWorkers().workers, root, onFault: () => undefined });
+    const make = () => localStorage(t, { root }).storage;
     return { storage: make(), restart: make };
   },
   async remote(t) {
@@ -67,14 +65,8 @@ const STORAGES: Record<string, (t: Test) => Promise<Setting>> = {
   ),
 };
 function remoteSetting(t: Test, server: FileServerConfiguration, more: { stalledMs?: number } = {}): Setting {
-  const options = {
-    servers: { 0: server },
-    staging: temporaryFolder(t),
-    workers: inlineWorkers().workers,
-    onFault: () => undefined,
-    ...more,
-  };
-  const make = () => new RemoteStorage(options);
+  const staging = temporaryFolder(t);
+  const make = () => remoteStorage(t, { servers: { 0: server }, staging, ...more }).storage;
   return { storage: make(), restart: make };
 }
 
@@ -118,8 +110,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     const next = setting.restart();
     t.equal(await next.publishSegments(KEY, segments), true, 'an earlier run has published it');
     t.same(await readStored(next, KEY), text('0123456789'));
-    await storage.close();
-    await next.close();
   },
   'segments with other bytes than listed are not published': async (t, { storage }) => {
     const [first, last] = await writeSegments(storage);
@@ -129,7 +119,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     t.equal(await storage.open(KEY), undefined);
     await storage.removeSegments(KEY, [1, 2]);
     await rejectsWith(t, storage.publishSegments(KEY, [first, last]), 'FileStorageFailed');
-    await storage.close();
   },
   'a segment that is whole becomes the file, without what lies behind its end': async (t, { storage }) => {
     await writeSegments(storage);
@@ -138,7 +127,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
       true,
     );
     t.same(await readStored(storage, KEY), text('01234'));
-    await storage.close();
   },
   // covers R74
   'a published file is read back, at any position': async (t, { storage }) => {
@@ -158,7 +146,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     if (file?.readNow !== undefined) t.equal(file.readNow(target, 9), 1);
     file?.close();
     file?.close();
-    await storage.close();
   },
 
   'a large file comes back as it was': async (t, { storage }) => {
@@ -166,14 +153,12 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     const bytes = Buffer.alloc(17 * 1024 * 1024 + 17, 'abcdefghijk');
     await storeFile(storage, KEY, bytes);
     t.ok((await readStored(storage, KEY))?.equals(bytes));
-    await storage.close();
   },
 
   'an empty file is a file': async (t, { storage }) => {
     await storage.create(KEY);
     await storage.publish(KEY, 0);
     t.same(await readStored(storage, KEY), Buffer.alloc(0));
-    await storage.close();
   },
 
   'a part of another size is not published and can be corrected': async (t, { storage }) => {
@@ -184,7 +169,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await writePart(storage, KEY, text('d'), 3);
     await storage.publish(KEY, 4);
     t.same(await readStored(storage, KEY), text('abcd'));
-    await storage.close();
   },
 
   // covers S151
@@ -217,8 +201,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     t.same(await after.publishCopy(KEY, chunks), [], 'repeated after a restart');
     await after.remove(KEY);
     await rejectsWith(t, after.publishCopy(KEY, chunks), 'FileStorageFailed');
-    await after.close();
-    await storage.close();
   },
 
   'what is behind the bytes of the file is cut off, up to the bound': async (t, { storage, restart }) => {
@@ -233,8 +215,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     const after = restart();
     await after.publish(KEY, 3, 4101);
     t.same(await readStored(after, KEY), text('abc'), 'repeated after a restart');
-    await after.close();
-    await storage.close();
   },
 
   // covers R74
@@ -250,8 +230,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     t.equal(await after.open(KEY), undefined);
     await rejectsWith(t, after.publish(KEY, 3), 'FileStorageFailed');
     await after.remove({ owner: '99', fileId: '5' });
-    await after.close();
-    await storage.close();
   },
 
   'a part outlives a restart, create empties it': async (t, { storage, restart }) => {
@@ -268,8 +246,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await writePart(after, again, text('new'));
     await after.publish(again, 3);
     t.same(await readStored(after, again), text('new'));
-    await after.close();
-    await storage.close();
   },
 
   'publish and remove wait for the last lease; a late lease gets InvalidID': async (t, { storage }) => {
@@ -293,7 +269,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     t.same(await readStored(storage, KEY), text('ab'));
     await rejectsWith(t, storage.lease(KEY), 'InvalidID');
     t.equal(storage.counters().leases, 0);
-    await storage.close();
   },
 
   'leases of one part share a descriptor, which outlives them until the part ends': async (
@@ -318,7 +293,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.remove(KEY);
     await rejectsWith(t, storage.lease(KEY), 'InvalidID');
     await rejectsWith(t, storage.lease(KEY), 'InvalidID');
-    await storage.close();
   },
 
   'a publish and a remove at once leave nothing': async (t, { storage }) => {
@@ -326,7 +300,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await writePart(storage, KEY, text('abc'));
     await Promise.all([storage.publish(KEY, 3), storage.remove(KEY)]);
     t.equal(await storage.open(KEY), undefined);
-    await storage.close();
   },
 
   'a reader may finish after its file was removed': async (t, { storage }) => {
@@ -337,7 +310,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     t.equal(await storage.open(KEY), undefined);
     file?.close();
     t.equal(storage.counters().open, 0);
-    await storage.close();
   },
 
   'removing a finished file leaves parts alone, waits for no lease, and may be repeated': async (
@@ -362,7 +334,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     t.same(await readStored(storage, uploading), text('whole'));
     t.match(storage.counters(), { published: 2, removed: 1, failed: 0 });
     t.equal(await restart().removeFinished(uploading), true);
-    await storage.close();
   },
 
   'a sweep removes unwanted parts, but no files and no parts of this run': async (
@@ -380,8 +351,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     for (const fileId of ['12', '14']) await (await after.lease(key(fileId))).release();
     t.same(await readStored(after, key('13')), text('file'));
     t.equal(await after.sweep(new Set(['12'])), 0);
-    await after.close();
-    await storage.close();
   },
 
   'a sweep of a shared folder leaves parts of other owners, and what was written lately': async (
@@ -398,8 +367,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     const [one = KEY, ...others] = parts;
     await rejectsWith(t, after.lease(one), 'InvalidID');
     for (const key of others) await (await after.lease(key)).release();
-    await after.close();
-    await storage.close();
   },
 
   'counts what it did': async (t, { storage }) => {
@@ -407,7 +374,6 @@ const CONTRACT: Record<string, (t: Test, setting: Setting) => Promise<void>> = {
     await storage.remove(KEY);
     await storage.remove(KEY);
     t.match(storage.counters(), { published: 1, removed: 1, failed: 0, full: 0, leases: 0, open: 0 });
-    await storage.close();
   },
 };
 
@@ -417,7 +383,6 @@ async function isNotPublished(t: Test, { storage }: Setting, bytes: Buffer): Pro
   const lease = await storage.lease(KEY);
   t.equal(statSync(`/proc/self/fd/${lease.fd}`).size, bytes.length);
   await lease.release();
-  await storage.close();
 }
 
 /** Promises that a server of other makers does not keep, with the reason, and what holds instead. */
@@ -469,12 +434,7 @@ for (const [name, start] of Object.entries(STORAGES)) {
 
 // covers R74
 t.test('local storage: bytes are stored at owner and file id, readable by the gateway only', async (t) => {
-  const root = temporaryFolder(t);
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root,
-    onFault: (message) => t.fail(message),
-  });
+  const { storage, root } = localStorage(t, { onFault: (message) => t.fail(message) });
   await storage.create(KEY);
   t.same(readdirSync(join(root, '7')), ['1001.part']);
   await writePart(storage, KEY, text('abc'));
@@ -483,27 +443,17 @@ t.test('local storage: bytes are stored at owner and file id, readable by the ga
   t.equal(readFileSync(join(root, '7/1001'), 'utf8'), 'abc');
   t.equal(statSync(join(root, '7/1001')).mode & 0o777, 0o600);
   t.equal(statSync(join(root, '7')).mode & 0o777, 0o700);
-  const shared = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root,
-    onFault: t.fail,
-    readers: 'group',
-  });
+  const { storage: shared } = localStorage(t, { root, onFault: t.fail, readers: 'group' });
   await storeFile(shared, { owner: '8', fileId: '1001' }, Buffer.from('bytes'));
   t.equal(statSync(join(root, '8/1001')).mode & 0o777, 0o640, 'a proxy in front sends files');
   t.equal(statSync(join(root, '8')).mode & 0o777, 0o750);
-  await shared.close();
 });
 
 t.test(
   'local storage: a path is built from ids only; anything else is a bug and touches nothing',
   async (t) => {
     const root = temporaryFolder(t);
-    const storage = new LocalStorage({
-      workers: inlineWorkers().workers,
-      root: join(root, 'inner'),
-      onFault: () => undefined,
-    });
+    const { storage } = localStorage(t, { root: join(root, 'inner') });
     mkdirSync(join(root, 'inner'));
     for (const wrong of ['..', '../x', '', '.', '01', '-1', '1/2', '9223372036854775808', '1\0']) {
       await rejectsWith(t, storage.create({ owner: wrong, fileId: '1' }), 'FileStorageFailed');
@@ -521,13 +471,8 @@ t.test('storages: a refusal for lack of space is logged once a minute, and each 
   const full = { onFull: (message: string) => told.push(message), elapsed: () => nowMs };
   const scarce = { onFault: (message: string) => t.fail(message), freeSpace: async () => 70_000_000, full };
   for (const storage of [
-    new LocalStorage({ workers: inlineWorkers().workers, root: temporaryFolder(t), ...scarce }),
-    new RemoteStorage({
-      workers: inlineWorkers().workers,
-      servers: { 0: { Host: 'http://127.0.0.1:9' } },
-      staging: temporaryFolder(t),
-      ...scarce,
-    }),
+    localStorage(t, scarce).storage,
+    remoteStorage(t, { servers: { 0: { Host: 'http://127.0.0.1:9' } }, ...scarce }).storage,
   ]) {
     told.length = 0;
     await storage.reserve('small', 1_000_000);
@@ -539,22 +484,15 @@ t.test('storages: a refusal for lack of space is logged once a minute, and each 
     t.equal(told.length, 2);
     t.match(told[1], /^looking for free space in .*: an upload was refused, 4 since the start$/);
     t.equal(storage.counters().full, 4);
-    await storage.close();
   }
 });
 
 // covers S8
 t.test('local storage: symbolic links are followed nowhere', async (t) => {
-  const root = temporaryFolder(t);
   const outside = temporaryFolder(t);
   writeFileSync(join(outside, '1001'), 'secret');
   writeFileSync(join(outside, 'victim'), 'precious');
-  const faults: string[] = [];
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root,
-    onFault: (message) => faults.push(message),
-  });
+  const { storage, root, faults } = localStorage(t);
   symlinkSync(outside, join(root, '7'));
   const attempts = [
     () => storage.open(KEY),
@@ -592,19 +530,13 @@ t.test('local storage: symbolic links are followed nowhere', async (t) => {
 });
 
 t.test('local storage: an entry that is no file is not served', async (t) => {
-  const root = temporaryFolder(t);
+  const { storage, root } = localStorage(t);
   mkdirSync(join(root, '7/1001'), { recursive: true });
-  const storage = new LocalStorage({ workers: inlineWorkers().workers, root, onFault: () => undefined });
   await rejectsWith(t, storage.open(KEY), 'FileStorageFailed');
 });
 
 t.test('local storage: few descriptors are kept, the oldest is closed first, used ones stay', async (t) => {
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root: temporaryFolder(t),
-    onFault: (message) => t.fail(message),
-    keptMax: 2,
-  });
+  const { storage } = localStorage(t, { onFault: (message) => t.fail(message), keptMax: 2 });
   const keys = ['1', '2', '3', '4'].map((fileId) => ({ owner: '7', fileId }));
   for (const key of keys) await storeFile(storage, key, text(key.fileId));
   const held = await storage.open({ owner: '7', fileId: '1' });
@@ -626,13 +558,7 @@ t.test('local storage: few descriptors are kept, the oldest is closed first, use
 
 // covers R75
 t.test('local storage: a failing disk is 1312 for the caller and a sentence in the log', async (t) => {
-  const root = temporaryFolder(t);
-  const faults: string[] = [];
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root: join(root, 'gone'),
-    onFault: (message) => faults.push(message),
-  });
+  const { storage, faults } = localStorage(t, { root: join(temporaryFolder(t), 'gone') });
   await rejectsWith(t, storage.create(KEY), 'FileStorageFailed');
   t.match(faults, [/making a part of 7\/1001 in .*gone: ENOENT/]);
   t.equal(storage.counters().failed, 1);
@@ -642,12 +568,7 @@ t.test('local storage: a failing disk is 1312 for the caller and a sentence in t
 t.test('reservations: they add up, a holder replaces its own, no space is StorageFull', async (t) => {
   const MiB = 1024 * 1024;
   let free = 64 * MiB + 100;
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root: temporaryFolder(t),
-    onFault: () => undefined,
-    freeSpace: async () => free,
-  });
+  const { storage } = localStorage(t, { freeSpace: async () => free });
   await Promise.all([storage.reserve('a', 60), rejectsWith(t, storage.reserve('b', 60), 'StorageFull')]);
   t.equal(await storage.freeBytes(), 40);
   await storage.reserve('a', 100);

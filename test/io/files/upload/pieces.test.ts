@@ -11,12 +11,12 @@ import type { WorkerPort } from '../../../../src/actors/runtime/ports.ts';
 import type { BucketConfiguration } from '../../../../src/domain/config/file-servers.ts';
 import { COMPLETION_RETRY_MS } from '../../../../src/domain/files/files.ts';
 import { DAY_MS } from '../../../../src/domain/time.ts';
-import { RemoteStorage } from '../../../../src/io/files/storage/remote.ts';
 import { crc32 } from '../../../../src/workers/crc32.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { type DraftFixture, OWNER_ID, PERSON_HEADERS, startDrafts } from '../../../support/files/drafts.ts';
-import { readStored, temporaryFolder } from '../../../support/files/file-storage.ts';
+import { readStored } from '../../../support/files/file-storage.ts';
 import { bucketAt, startS3 } from '../../../support/files/s3-oracle.ts';
+import { remoteStorage } from '../../../support/files/storages.ts';
 import { S3_SERVERS } from '../../../support/programs/s3-servers.ts';
 
 t.setTimeout(300_000);
@@ -32,17 +32,15 @@ function openDirect(t: Test, server: MemoryS3, faults: string[] = [], { workers 
 }
 
 function openAt(t: Test, bucket: BucketConfiguration, faults: string[] = [], { workers } = inlineWorkers()) {
-  const staging = temporaryFolder(t);
-  const storage = new RemoteStorage({
+  const opened = remoteStorage(t, {
     workers,
     servers: { 0: { S3: bucket } },
-    staging,
     isShared: true,
     directLogId: 'log-1',
     onFault: (message) => faults.push(message),
     retryMs: 1,
   });
-  return { storage, staging, faults };
+  return { ...opened, faults };
 }
 
 interface Setting extends DraftFixture {
@@ -333,7 +331,6 @@ t.test(
   async (t) => {
     const server = await startS3(t, { pageRows: 2 });
     const { storage, faults } = openDirect(t, server);
-    t.teardown(() => storage.close());
     const { direct } = storage;
     if (direct === undefined) throw new Error('the storage keeps parts');
     const key = { owner: '7', fileId: '1001' };
@@ -377,7 +374,6 @@ for (const [name, startServer] of Object.entries(S3_SERVERS))
     `${name}: a piece is copied, chunks are joined, a missing one is named, others are swept`,
     async (t) => {
       const { storage, faults } = openAt(t, await startServer(t));
-      t.teardown(() => storage.close());
       const { direct } = storage;
       if (direct === undefined) throw new Error('the storage keeps parts');
       const [key, other] = [
@@ -419,7 +415,6 @@ t.test(
   async (t) => {
     const server = await startS3(t, { pageRows: 1, signatureFault: async () => undefined });
     const { storage } = openDirect(t, server);
-    t.teardown(() => storage.close());
     const written = { bytes: Buffer.alloc(1), sizeBytes: 1, etag: '"1"', fields: {}, writtenMs: 0 };
     const fill = (from: number, to: number) => {
       for (let fileId = from; fileId < to; fileId += 1) {

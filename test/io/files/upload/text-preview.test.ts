@@ -1,23 +1,16 @@
 /** Text previews for the chat module. */
 import t, { type Test } from 'tap';
 import { GatewayError } from '../../../../src/domain/errors.ts';
-import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
 import { textPreview } from '../../../../src/io/files/upload/text-preview.ts';
-import { inlineWorkers } from '../../../support/account.ts';
-import { storeFile, temporaryFolder } from '../../../support/files/file-storage.ts';
+import { storeFile } from '../../../support/files/file-storage.ts';
+import { localStorage } from '../../../support/files/storages.ts';
 
 const KEY = { owner: '7', fileId: '8' };
 
 async function previewOf(t: Test, bytes: Uint8Array): Promise<string | undefined> {
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root: temporaryFolder(t),
-    onFault: () => undefined,
-  });
+  const { storage } = localStorage(t);
   await storeFile(storage, KEY, bytes);
-  const text = await textPreview(storage, KEY);
-  await storage.close();
-  return text;
+  return await textPreview(storage, KEY);
 }
 
 t.test('text preview: text in any script, unchanged; nothing else', async (t) => {
@@ -59,11 +52,7 @@ t.test('text preview: a long text is cut between characters, within the bound of
 });
 
 t.test('text preview: no file and a failing storage are no text', async (t) => {
-  const storage = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root: temporaryFolder(t),
-    onFault: () => undefined,
-  });
+  const { storage } = localStorage(t);
   t.equal(await textPreview(storage, KEY), undefined);
   const failing = { open: async () => Promise.reject(new GatewayError('FileStorageFailed')) };
   t.equal(await textPreview(failing, KEY), undefined);

@@ -32,6 +32,7 @@ import { ManualClock } from '../../../support/actors/actors.ts';
 import { temporaryFolder } from '../../../support/files/file-storage.ts';
 import { FakeBody, wholeBody } from '../../../support/files/incoming-body.ts';
 import { bucketAt, startS3 } from '../../../support/files/s3-oracle.ts';
+import { localStorage } from '../../../support/files/storages.ts';
 import { createUploadActors, SampleFile, UploadWorld } from '../../../support/files/upload-world.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
@@ -174,11 +175,7 @@ t.test(
 t.test('part uploads: a full disk is StorageFull, the chunk may be sent again', async (t) => {
   const file = new SampleFile(1, 2);
   let full = true;
-  const real = new LocalStorage({
-    workers: inlineWorkers().workers,
-    root: temporaryFolder(t),
-    onFault: () => undefined,
-  });
+  const { storage: real } = localStorage(t);
   const { store } = await setUp(t, file, {
     async lease(key) {
       if (!full) return await real.lease(key);
