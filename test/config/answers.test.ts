@@ -50,8 +50,8 @@ const WRONG: readonly Wrong[] = [
   },
   {
     title: 'a key that stands twice',
-    file: '{ "Project": "a",\n "Project": "b" }',
-    answers: ['Project: stands twice, in lines 1 and 2'],
+    file: '{ "Listen": { "port": 1,\n "port": 2 },\n "Project": "a",\n "Project": "b" }',
+    answers: ['Listen.port: stands twice, in lines 1 and 2', 'Project: stands twice, in lines 3 and 4'],
   },
   {
     title: 'an address without its scheme',

@@ -1,25 +1,22 @@
 /** A module of another name than the built-in ones, on the real program: proxy, tools of all methods, key and events. */
 import http from 'node:http';
+import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { bearerOf, callTool, signUpAgent } from '../../kit/agent.ts';
-import { listenOnLoopback } from '../../kit/http.ts';
-import { launch } from '../../kit/launch.ts';
+import { listenFor } from '../../kit/http.ts';
+import { launchFor } from '../../kit/launch.ts';
 
 t.setTimeout(60_000);
 
 const KEY = 'k'.repeat(32);
 const asked: { method: string; url: string; body: string; userId: string | undefined }[] = [];
-const backend = http.createServer((request, response) => {
-  const chunks: Buffer[] = [];
-  request.on('data', (chunk: Buffer) => chunks.push(chunk));
-  request.on('end', () => {
-    const { method = '', url = '', headers } = request;
-    const userId = headers['x-user-id']?.toString();
-    asked.push({ method, url, body: Buffer.concat(chunks).toString(), userId });
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{"result":"fine"}');
-  });
+const backend = http.createServer(async (request, response) => {
+  const { method = '', url = '', headers } = request;
+  const userId = headers['x-user-id']?.toString();
+  asked.push({ method, url, body: await text(request), userId });
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{"result":"fine"}');
 });
-const { url } = await listenOnLoopback(backend);
+const { url } = await listenFor(t, backend);
 
 const item = { type: 'object', properties: { id: { type: 'string' }, name: { type: 'string' } } };
 const tool = (method: string, more: object = {}) => ({
@@ -29,7 +26,7 @@ const tool = (method: string, more: object = {}) => ({
   inputSchema: item,
   ...more,
 });
-const gateway = await launch({
+const gateway = await launchFor(t, {
   configuration: {
     Modules: { 'my-shop': { url, key: KEY, public: ['/my-shop/v1/news'] } },
     McpTools: {
@@ -38,11 +35,6 @@ const gateway = await launch({
       item_delete: tool('DELETE'),
     },
   },
-});
-t.teardown(async () => {
-  await gateway.stop();
-  backend.closeAllConnections();
-  await new Promise((resolve) => backend.close(resolve));
 });
 const person = await signUpAgent(gateway.url);
 const bearer = await bearerOf(gateway.url, person.key);

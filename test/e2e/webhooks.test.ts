@@ -1,6 +1,7 @@
 /** Webhooks on the program: a module pushes events, a receiver on loopback fails, the process is killed in between. */
 import { rmSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
 import t, { type Test } from 'tap';
 import { expectOk, type Json, newKey, type Person, request, signUp } from '../../kit/agent.ts';
@@ -40,21 +41,17 @@ const numbersOf = (body: string) =>
 async function startReceiver(t: Test): Promise<Receiver> {
   const waiting = new Map<number, () => void>();
   const taken = new Set<number>();
-  const server = createServer((incoming, response) => {
-    const chunks: Buffer[] = [];
-    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-    incoming.on('end', () => {
-      const body = Buffer.concat(chunks).toString();
-      const status = receiver.answer(body);
-      if (status === 'hang') return;
-      receiver.received.push({ headers: incoming.headers, body, status });
-      response.writeHead(status).end('ok');
-      if (status !== 200) return;
-      for (const n of numbersOf(body)) {
-        taken.add(n);
-        waiting.get(n)?.();
-      }
-    });
+  const server = createServer(async (incoming, response) => {
+    const body = await text(incoming);
+    const status = receiver.answer(body);
+    if (status === 'hang') return;
+    receiver.received.push({ headers: incoming.headers, body, status });
+    response.writeHead(status).end('ok');
+    if (status !== 200) return;
+    for (const n of numbersOf(body)) {
+      taken.add(n);
+      waiting.get(n)?.();
+    }
   });
   const { url } = await listenFor(t, server);
   const receiver: Receiver = {

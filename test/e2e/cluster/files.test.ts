@@ -12,9 +12,9 @@ import { postgresTest } from '../../support/cluster/postgres.ts';
 import { startedNodes } from '../../support/cluster/started-nodes.ts';
 import { count, depth } from '../../support/depth.ts';
 
-const TAKEOVERS = 8;
+const TAKEOVERS = 6;
 /** Uploads of each kind. */
-const UPLOADS = 60;
+const UPLOADS = 36;
 
 t.setTimeout(600_000);
 

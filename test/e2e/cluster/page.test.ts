@@ -186,10 +186,8 @@ postgresTest(
     const { a, b, c, person } = await moveIn(t, postgres);
     for (const machine of [a, b, c]) t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
     const [restarting = ''] = blocksOf('Rolling restart and upgrade');
-    for (const machine of [a, b]) {
-      t.match(await machine.run(restarting), /^healthy/m, `${machine.name} is back`);
-      t.equal(await keysAt(machine, person), 200, 'with the accounts');
-    }
+    t.match(await a.run(restarting), /^healthy/m, 'it is back');
+    t.equal(await keysAt(a, person), 200, 'with the accounts');
     const [leaving = ''] = blocksOf('Taking a node out');
     t.match(await b.run(leaving), 'the node b is forgotten');
     await c.run('systemctl stop gatehouse');

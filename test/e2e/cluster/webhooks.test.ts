@@ -3,6 +3,7 @@
  * gets over takeovers is shown by takeovers.test.ts.
  */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { json } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { expectOk, type Json, request, signUp } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
@@ -23,22 +24,14 @@ interface Received {
 async function startReceiver(t: Test) {
   const received: Received[] = [];
   const waiting: ((one: Received) => void)[] = [];
-  const server = createServer((incoming, response) => {
-    const pieces: Buffer[] = [];
-    incoming.on('data', (piece: Buffer) => pieces.push(piece));
-    incoming.on('end', () => {
-      const body = JSON.parse(Buffer.concat(pieces).toString()) as Json | Json[];
-      const events = [body].flat() as unknown as { type: string; data: { n: number } }[];
-      response.end('ok');
-      const one = {
-        headers: incoming.headers,
-        type: events[0]?.type ?? '',
-        numbers: events.map(({ data }) => data.n),
-      };
-      const next = waiting.shift();
-      if (next === undefined) received.push(one);
-      else next(one);
-    });
+  const server = createServer(async (incoming, response) => {
+    const events = [await json(incoming)].flat() as { type: string; data: { n: number } }[];
+    response.end('ok');
+    const numbers = events.map(({ data }) => data.n);
+    const one = { headers: incoming.headers, type: events[0]?.type ?? '', numbers };
+    const next = waiting.shift();
+    if (next === undefined) received.push(one);
+    else next(one);
   });
   const { url } = await listenFor(t, server);
   return {

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { expectOk, logIn, request, signUp } from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
@@ -20,17 +21,11 @@ const SHOP = { name: 'The shop of Ada', url: 'https://shop-of-ada.example' };
 /** A module that keeps what it is notified of removed accounts, and confirms it once `confirms` is set. */
 async function startShop(t: Test) {
   const shop = { told: [] as string[], confirms: false, url: '', heard: () => {} };
-  const server = http.createServer((incoming, response) => {
-    let body = '';
-    incoming.on('data', (bytes) => {
-      body += bytes;
-    });
-    incoming.on('end', () => {
-      shop.told.push(`${incoming.method} ${incoming.url} ${body}`);
-      response.statusCode = shop.confirms ? 204 : 500;
-      response.end();
-      shop.heard();
-    });
+  const server = http.createServer(async (incoming, response) => {
+    shop.told.push(`${incoming.method} ${incoming.url} ${await text(incoming)}`);
+    response.statusCode = shop.confirms ? 204 : 500;
+    response.end();
+    shop.heard();
   });
   const { url } = await listenFor(t, server);
   shop.url = url;

@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { parse as parseJsonc } from 'jsonc-parser';
 import t, { type Test } from 'tap';
 import { parse as parseYaml } from 'yaml';
@@ -86,14 +87,9 @@ async function startFake(t: Test) {
   const received: Received[] = [];
   const server = http.createServer(async (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
-    let body = '';
-    for await (const piece of request) body += String(piece);
-    received.push({
-      method: request.method ?? '',
-      path: decodeURIComponent(pathname),
-      query: [...searchParams.keys()],
-      body,
-    });
+    const { method = '' } = request;
+    const query = [...searchParams.keys()];
+    received.push({ method, path: decodeURIComponent(pathname), query, body: await text(request) });
     response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
   });
   const { url } = await listenFor(t, server);

@@ -75,10 +75,8 @@ t.test(
     );
     while (!(await isHeld(gateway.internal)));
     t.equal((await logIn(gateway.url, person.key)).status, 200);
-    const startedMs = performance.now();
     t.same(await gateway.stop(), { code: 70, signal: null });
-    t.ok(performance.now() - startedMs <= 20_500, `${performance.now() - startedMs} ms`);
-    t.match(gateway.output().stderr, /stop cut off/);
+    t.match(gateway.output().stderr, /"limitMs":18000,"msg":"stop cut off"/);
     t.notSame(await cut, 200);
     rmSync(pipe);
     const again = await launchFor(t, options);

@@ -1,10 +1,9 @@
 /** Passkeys in a browser with virtual authenticators, against the program. */
 import { createServer } from 'node:http';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { listenFor } from '../../../kit/http.ts';
-import { HIGH_LIMITS, launch, launchFor } from '../../../kit/launch.ts';
+import { HIGH_LIMITS, launchFor } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import {
   openPasskeyPage,
@@ -139,54 +138,6 @@ t.test('browser: forged signatures and missing presence are refused, and the log
   const log = await page.send('/auth/v1/login_log');
   t.match(log.result, [failed, failed, failed, { event: 'sign_up', ok: true }]);
   t.equal((await page.login()).status, 200);
-});
-
-t.test('browser: a removed key loses its session and cannot log in', async (t) => {
-  const page = await open(t);
-  await page.plugIn();
-  const { id: keyId } = keyOf(await page.register());
-  t.match(await page.send('/auth/v1/keys/remove_key', { keyId }), {
-    status: 200,
-    result: { keyId, sessionsClosed: 1 },
-  });
-  t.equal(await page.sid(), undefined, 'the cookie is cleared');
-  refused(t, await page.send('/auth/v1/keys/user_keys'), 401, 1101, 'the session ended');
-  refused(t, await page.login(), 401, 1101, 'the browser still has the passkey');
-});
-
-t.test('browser: an assertion is valid once, and only for its own challenge', async (t) => {
-  const page = await open(t);
-  await page.plugIn();
-  t.equal((await page.register()).status, 200);
-  await page.send('/auth/v1/logout', {});
-  const [one, two] = [await page.assertion(), await page.assertion()];
-  t.equal((await page.send('/auth/v1/login', one)).status, 200);
-  refused(t, await page.send('/auth/v1/login', one), 401, 1104, 'replay');
-  const { challengeId } = two as { challengeId: number };
-  refused(t, await page.send('/auth/v1/login', { ...one, challengeId }), 401, 1105, 'in place of another');
-  const racing = await page.assertion();
-  const answers = await Promise.all([1, 2, 3].map(() => page.send('/auth/v1/login', racing)));
-  t.same(answers.map(({ status }) => status).sort(), [200, 401, 401], 'three tabs, one challenge');
-});
-
-t.test('browser: a passkey survives kill -9 of the gateway', async (t) => {
-  const dataPath = join(t.testdir(), 'data');
-  let own = await launch({ dataPath, configuration: { Settings: HIGH_LIMITS } });
-  t.teardown(() => own.stop());
-  const page = closeAfter(t, await openPasskeyPage(browser, own.url.replace('127.0.0.1', 'localhost')));
-  await page.plugIn();
-  const { id: keyId } = keyOf(await page.register());
-  await own.kill();
-  own = await launch({
-    dataPath,
-    port: Number(new URL(own.url).port),
-    configuration: { Settings: HIGH_LIMITS },
-  });
-  t.match(await page.send('/auth/v1/keys/user_keys'), {
-    status: 200,
-    result: [{ id: keyId, current: true }],
-  });
-  t.match(await page.login(), { status: 200, result: { keyId, keyType: 'FIDO2' } });
 });
 
 t.test('browser: the page in a frame of another site cannot log in', async (t) => {

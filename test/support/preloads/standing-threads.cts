@@ -1,7 +1,7 @@
 /**
  * Loaded before the program: its threads stand still while a file of the folder STANDSTILL says so. `verify`: the first
  * thread that verifies a signature then, within JavaScript. `sync`: every thread of libuv that syncs the bytes of a file.
- * `disk`: every thread of libuv that looks for free space.
+ * `disk`: every thread of libuv that looks for free space. The limit of a stop, which is 18 s, passes in a tenth of that.
  */
 import type { PathLike } from 'node:fs';
 
@@ -11,6 +11,7 @@ const { join } = require('node:path') as typeof import('node:path');
 const { syncBuiltinESMExports } = require('node:module') as typeof import('node:module');
 const { isMainThread } = require('node:worker_threads') as typeof import('node:worker_threads');
 
+const STOP_LIMIT_MS = 18_000;
 const folder = process.env['STANDSTILL'] ?? '';
 
 function isTaken(name: string): boolean {
@@ -31,6 +32,9 @@ if (isMainThread) {
   };
   fs.promises.statfs = held as typeof statfs;
   syncBuiltinESMExports();
+  const later = globalThis.setTimeout;
+  const sooner = (run: () => void, ms?: number) => later(run, ms === STOP_LIMIT_MS ? ms / 10 : ms);
+  globalThis.setTimeout = sooner as typeof later;
 } else {
   const { verify } = crypto;
   crypto.verify = ((...given: Parameters<typeof verify>) => {
