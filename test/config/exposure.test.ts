@@ -157,7 +157,6 @@ t.test('admin: behind an untrusted proxy every request is refused, and the log s
   t.equal(gateway.output().stderr.split('"msg":"untrusted proxy"').length - 1, 1);
 });
 
-/** A gateway behind a trusted proxy, and the status of a request that it passes on. */
 const proxied = await launchFor(t, { configuration: { TrustedProxies: ['127.0.0.1'] } });
 const asked = async (path: string, forwardedFor: string) =>
   (await fetch(`${proxied.url}${path}`, { headers: { 'x-forwarded-for': forwardedFor } })).status;

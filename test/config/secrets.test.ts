@@ -16,7 +16,6 @@ function load(t: Test, content: object, environment: Readonly<Record<string, str
   return loadConfiguration({ sandbox: false, newJournal: false, config }, environment);
 }
 
-/** The key of a module that its configuration names so, or what is wrong with it. */
 function keyOf(t: Test, key: string, environment: Readonly<Record<string, string>> = {}): string | undefined {
   const result = load(t, { Modules: { wallet: { url, key } } }, environment);
   if (result.ok) return result.configuration.modules['wallet']?.key;

@@ -15,7 +15,6 @@ import {
 } from '../../kit/agent.ts';
 import { HIGH_LIMITS, launch, type RunningGateway } from '../../kit/launch.ts';
 
-/** Everything that the program wrote: its files and its output. */
 function written({ dataPath, output }: RunningGateway): Buffer[] {
   const files = readdirSync(dataPath, { recursive: true }).map((name) => join(dataPath, String(name)));
   const texts = files.filter((file) => statSync(file).isFile()).map((file) => readFileSync(file));

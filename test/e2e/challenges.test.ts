@@ -20,7 +20,6 @@ t.setTimeout(180_000);
 const REGISTER = '/auth/v1/keys/register_key';
 const LOGIN = '/auth/v1/login';
 
-/** The challenge answer of a software key. */
 function signed({ challengeId, signPrefix }: Challenge, key: SoftwareKey) {
   return { challengeId, publicKey: key.publicKey, code: signText(key, signPrefix + key.publicKey) };
 }

@@ -31,7 +31,6 @@ interface Folder {
   readonly journal: string;
 }
 
-/** A data folder after a run and a clean stop of a gateway. */
 async function served(path: string): Promise<Folder> {
   mkdirSync(path, { recursive: true });
   const gateway = await launch({ dataPath: path });
@@ -48,7 +47,6 @@ function overwrite(file: string, offset: number, bytes: Uint8Array): void {
 
 const noise = (length: number) => Uint8Array.from({ length }, (_, at) => (at * 151 + 7) % 256);
 
-/** Writes another commit into one of the two meta pages. */
 function renumber(file: string, which: 'newest' | 'older', by: number): void {
   const [newest, older] = taken(readHead(file));
   const { page } = which === 'newest' ? newest : older;

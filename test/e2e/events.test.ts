@@ -21,7 +21,6 @@ function scratch(t: Test): string {
   return folder;
 }
 
-/** Folder of the copy that the command `backup` writes beside a running gateway. */
 async function copyOf(t: Test, dataPath: string): Promise<string> {
   const target = join(scratch(t), 'copy');
   const { code, stderr } = await runToEnd(['backup', target, '--data', dataPath]);

@@ -6,10 +6,10 @@ import t from 'tap';
 import { expectOk, mcpLogin, signUpAgent } from '../../kit/agent.ts';
 import { closeAfter } from '../../kit/close-after.ts';
 import { HIGH_LIMITS, launchFor } from '../../kit/launch.ts';
+import { pending } from '../../kit/pending.ts';
 import { startMcp, TOKENS } from '../support/mcp.ts';
 import { bearer, connectMode, MODES, OPEN_TOOLS, useEveryMode } from '../support/mcp-clients/client-modes.ts';
 
-/** The error code of a refusal. */
 async function codeOf(call: Promise<unknown>): Promise<unknown> {
   try {
     return await call;
@@ -62,10 +62,7 @@ for (const mode of MODES) {
   });
 
   t.test(`client 2, ${mode.name}: a cancelled call is aborted at the backend`, async (t) => {
-    let reached: () => void = () => undefined;
-    const arrived = new Promise<void>((resolve) => {
-      reached = resolve;
-    });
+    const { promise: arrived, resolve: reached } = pending();
     const mcp = await startMcp({
       backend() {
         reached();

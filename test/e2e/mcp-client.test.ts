@@ -48,7 +48,6 @@ t.test('official client: McpBasic reads the curated tools and moves no money', a
     await t.rejects(client.callTool({ name }), { code: -32001 }, name);
 });
 
-/** Results of the reloads in the audit log, oldest first. */
 async function reloadsOf(gateway: RunningGateway, admin: Person): Promise<string[]> {
   const headers = { Cookie: admin.cookie };
   const answer = await request(`${gateway.url}/ProxyAdmin/api/audit?after=0&limit=1000`, { headers });

@@ -26,7 +26,6 @@ interface Agent {
   call(name: string, values?: object): Promise<Answer>;
 }
 
-/** A new account with a McpVerified session of its key. */
 async function agentOf({ url }: RunningGateway): Promise<{ userId: string; bearer: string }> {
   const person = await signUpAgent(url);
   const { json } = await mcpLogin(url, person.key, Date.now());

@@ -21,7 +21,6 @@ async function pagesOf(gateway: RunningGateway): Promise<string> {
   return pages.map(({ text }) => text).join('\n');
 }
 
-/** Secrets that the gateway creates for a user: the key of an application, the code of a file. */
 async function madeFor(url: string, cookie: string): Promise<{ apiKey: string; fileCode: string }> {
   const headers = { Cookie: cookie };
   const body = { name: 'Shop', url: 'https://shop.example' };
@@ -63,7 +62,6 @@ function secretPaths(
   ];
 }
 
-/** Names of the secrets that a text has. */
 const namesIn = (text: string, secrets: object): string[] =>
   Object.entries(secrets)
     .filter(([, value]) => text.includes(value))

@@ -17,7 +17,6 @@ interface HeldStart {
   readonly child: ChildProcess;
   readonly exited: Promise<Exit>;
   readonly output: () => string;
-  /** Resolves once the program has printed a match. */
   said(word: RegExp): Promise<void>;
   goOn(): void;
 }
@@ -62,7 +61,6 @@ async function hold(t: Test, stdout?: number): Promise<HeldStart> {
   };
 }
 
-/** `open`, or the code of the error. */
 function knock(port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });

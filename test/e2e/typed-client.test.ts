@@ -72,7 +72,6 @@ interface World {
   readonly person: Person;
   readonly other: Person;
   bearer: string;
-  /** Token of a connected host. */
   token: string;
   appId: string;
   keyId: string;
@@ -126,7 +125,6 @@ const proxied = (method: string): Step => ({
 });
 const nameless = ids(() => ({ kind: 'user', id: '1' }));
 
-/** A host that the person connected now, and its id among the connected ones. */
 async function connected({ person }: World) {
   const made = await connectHost(gateway.url, person.cookie, { resource: `${gateway.url}/connect/mcp` });
   const headers = { Cookie: person.cookie };
@@ -381,7 +379,6 @@ const STEPS: readonly Step[] = [
 /** Ends the session that all other operations use. */
 const LAST: Step = { id: 'post_auth_v1_logout' };
 
-/** Reads an endless answer up to its first bytes. */
 async function readFirst(input: string, init: RequestInit): Promise<Response> {
   const response = await fetch(input, { ...init, redirect: 'manual' });
   if (!/event-stream/.test(response.headers.get('content-type') ?? '')) return response;

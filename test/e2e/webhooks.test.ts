@@ -31,7 +31,6 @@ interface Receiver {
   readonly received: Received[];
   /** Status of the next answer; 'hang': none. */
   answer: (body: string) => number | 'hang';
-  /** Resolves when the receiver has accepted an event with this number. */
   took(n: number): Promise<void>;
 }
 
@@ -85,7 +84,6 @@ const sending = (gateway: () => RunningGateway, person: Person) => async (path: 
   return expectOk(path, answer).json['result'] as Json;
 };
 
-/** The event stream of a person's browser, as text. */
 async function openStream(gateway: RunningGateway, { cookie }: Person) {
   const answer = await fetch(`${gateway.url}/auth/v1/events`, { headers: { Cookie: cookie } });
   const reader = answer.body?.getReader();
@@ -108,7 +106,6 @@ interface Rotation {
   readonly receiver: Awaited<ReturnType<typeof startReceiver>>;
   readonly id: string;
   readonly apiKey: string;
-  /** Kills and restarts the gateway. */
   readonly again: () => Promise<void>;
 }
 

@@ -22,7 +22,6 @@ interface Frame {
 
 const COUNTED = 'GET /auth/v1/get_info';
 
-/** The stream of a dashboard at a node. */
 class Live {
   readonly frames: Frame[] = [];
   readonly #request: http.ClientRequest;
@@ -46,7 +45,6 @@ class Live {
     t.teardown(() => this.#request.destroy());
   }
 
-  /** Resolves when the frames are as wanted. */
   until(isThere: (frames: readonly Frame[]) => boolean): Promise<void> {
     return new Promise((resolve) => {
       const check = () => {
@@ -118,7 +116,6 @@ nodesTest(
   },
 );
 
-/** The file of a node, which the process was started with. */
 function fileOf({ gateway }: NodeProcess): string {
   const { spawnargs } = gateway.process;
   return spawnargs[spawnargs.indexOf('--config') + 1] ?? '';
@@ -175,7 +172,6 @@ async function linkOf({ gateway }: NodeProcess): Promise<string | undefined> {
   return /\/ProxyAdmin\/Setup#([\w-]{43})/.exec(gateway.output().stdout)?.[1];
 }
 
-/** A new account with a passkey; its cookie. */
 async function passkeyAccount({ url }: NodeProcess): Promise<string> {
   const opened = await challenge(url, 'register');
   const origin = url.replace('127.0.0.1', 'localhost');

@@ -32,7 +32,6 @@ const UPSERT = '/auth/v1/app/upsert_usr_app';
 
 t.setTimeout(240_000);
 
-/** The challenge answer of a software key. */
 function signed({ challengeId, signPrefix }: Challenge, key: SoftwareKey) {
   return { challengeId, publicKey: key.publicKey, code: signText(key, signPrefix + key.publicKey) };
 }

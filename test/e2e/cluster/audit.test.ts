@@ -15,7 +15,6 @@ interface Shown {
   readonly fields: { readonly name?: string; readonly outcome?: string };
 }
 
-/** Two nodes, an admin, and an agent that calls tools at each. */
 async function start(t: Test, postgres: Postgres, section: object) {
   const key = newKey();
   const configuration = {

@@ -70,7 +70,6 @@ nodesTest(
   },
 );
 
-/** An approved application of a person, for McpApp. */
 async function newApp(three: ThreeNodes, owner: Person): Promise<string> {
   const [a, b, c] = three.nodes;
   const shop = { name: 'Shop', url: 'https://shop.example' };
@@ -116,7 +115,6 @@ nodesTest('every type of log-in holds at each node, by tool and by proxy', async
   }
 });
 
-/** The parsed text of a tool result. */
 function textOf(answer: Answer): Json {
   const { result } = expectOk('tool', answer).json;
   if (result === undefined || result['isError'] !== undefined) throw new Error(answer.text);

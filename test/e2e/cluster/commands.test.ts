@@ -11,7 +11,6 @@ import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 t.setTimeout(240_000);
 
-/** A database, and the command over it. */
 function fileOf(folder: string, url: string): string {
   const Cluster = { url, name: 'a', secret: SECRET.toString('hex'), sharedFiles: true };
   return JSON.stringify({ Cluster, LocalFileStoragePath: join(folder, 'files') });
@@ -136,7 +135,6 @@ pgTest('cluster commands: a journal moves into a log and out again with its acco
   t.match(await run('recover', '--data', exported), { code: 70, stderr: /not that of a node/ });
 });
 
-/** Fetches the state of a position as a node does that joins. */
 async function fetchInto(t: Test, url: string, position: number, folder: string): Promise<void> {
   const checkpoints = new Checkpoints({ url, secrets: [SECRET] });
   mkdirSync(folder);

@@ -36,7 +36,6 @@ async function connected(
   return { host, code, tokens: tokensOf(await exchange(c.url, host, code)) };
 }
 
-/** Returns the status of the token at each node. */
 async function admits(nodes: readonly NodeProcess[], token: string): Promise<number[]> {
   const answers = await Promise.all(nodes.map(({ url }) => sendMcp(url, token, CALL)));
   return answers.map(({ status }) => status);

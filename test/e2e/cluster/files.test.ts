@@ -13,7 +13,6 @@ import { startedNodes } from '../../support/cluster/started-nodes.ts';
 import { count, depth } from '../../support/depth.ts';
 
 const TAKEOVERS = 6;
-/** Uploads of each kind. */
 const UPLOADS = 36;
 
 t.setTimeout(600_000);

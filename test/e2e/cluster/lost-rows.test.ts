@@ -29,7 +29,6 @@ async function openCluster(
   return { postgres, cluster };
 }
 
-/** A start that must fail: its exit code and what it said. */
 async function failedStart(node: NodeProcess): Promise<string> {
   return node.start().then(
     () => 'it serves',
@@ -95,7 +94,6 @@ t.test(
   },
 );
 
-/** Reads the state in the health of the node. */
 async function stateOf({ gateway }: NodeProcess): Promise<{ readonly position: number }> {
   const answer = (await (await fetch(`${gateway.internal}/health`)).json()) as {
     readonly cluster: { readonly position: number };

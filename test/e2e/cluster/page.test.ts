@@ -17,7 +17,6 @@ t.setTimeout(240_000);
 
 const PAGE = readFileSync('docs/cluster.md', 'utf8');
 
-/** The blocks of a section, in order. */
 function blocksOf(section: string): string[] {
   const [, text = ''] = new RegExp(`^## ${section}\\n([\\s\\S]*?)(?=^## )`, 'm').exec(PAGE) ?? [];
   return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
@@ -65,7 +64,6 @@ class Machine {
     writeFileSync(file, JSON.stringify({ ...this.#configuration, ...more }));
   }
 
-  /** Runs a block of the page on this machine. */
   async run(block: string, environment: Record<string, string> = {}): Promise<string> {
     const script = block
       .replaceAll('/etc/gatehouse/gatehouse.jsonc', join(this.folder, 'etc/gatehouse.json'))

@@ -9,7 +9,6 @@ t.setTimeout(240_000);
 
 const KEYS = '/auth/v1/keys/user_keys';
 
-/** A different phone for each order of nodes. */
 const phoneOf = (turn: number) => `+49170123456${turn}`;
 
 // covers C1

@@ -42,7 +42,6 @@ t.setTimeout(600_000);
 
 let turn = 0;
 
-/** Each order of the nodes, in turn. */
 function nextOrder({ nodes: [a, b, c] }: ThreeNodes): readonly [NodeProcess, NodeProcess, NodeProcess] {
   turn += 1;
   return turn % 3 === 1 ? [a, b, c] : turn % 3 === 2 ? [b, c, a] : [c, a, b];

@@ -61,7 +61,6 @@ async function startCluster(t: Test): Promise<Run> {
 
 const TABLE = /\n {2}a +(\d+) +in .*\n {2}b +(\d+) +in .*\n {2}c +(\d+) +in /;
 
-/** Processes of a run, and the folders that it has made. */
 async function whatRuns({ said }: Run) {
   const [database = '', socket = ''] = await said(/^Database {2}process (\d+), at socket:([^?]+)/m);
   const [log = ''] = await said(/^Logs +(\S+)/m);

@@ -31,7 +31,6 @@ async function nodesOf(t: Test, postgres: Postgres) {
   return { cluster, nodes: [a, b, c] as const, chat };
 }
 
-/** A module that is polled: what the test offers, after a cursor. */
 async function startPolled() {
   const offered: string[] = [];
   const server = http.createServer((request, response) => {

@@ -20,7 +20,6 @@ interface Received {
   readonly numbers: readonly number[];
 }
 
-/** A receiver that takes everything, in the order of arrival. */
 async function startReceiver(t: Test) {
   const received: Received[] = [];
   const waiting: ((one: Received) => void)[] = [];
@@ -36,7 +35,6 @@ async function startReceiver(t: Test) {
   const { url } = await listenFor(t, server);
   return {
     url: `${url}/hook`,
-    /** The next delivery. */
     async next(): Promise<Received> {
       return received.shift() ?? (await new Promise<Received>((resolve) => waiting.push(resolve)));
     },

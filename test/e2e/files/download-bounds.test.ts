@@ -25,7 +25,6 @@ async function healthOf({ internal }: RunningGateway): Promise<{ rssBytes: numbe
   return { rssBytes, lent: parts.files['v2Downloads_buffers_answers'] ?? 0 };
 }
 
-/** Uploads a file of a new user; returns its URL by code. */
 async function uploaded({ url }: RunningGateway, bytes: Buffer): Promise<string> {
   const { cookie } = await signUp(url);
   return `${url}/auth/v2/file/${(await uploadAll({ url, cookie }, bytes)).fileCode}`;

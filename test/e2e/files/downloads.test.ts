@@ -190,7 +190,6 @@ t.test('a chat module that is down is 502 or 503, and missing bytes are 404', as
   t.same((await get(`/auth/v2/file/${fileId}`, { Cookie: person.cookie })).refusal, [404, 1311]);
 });
 
-/** A request to the internal listener with the key of the sandbox's chat module. */
 async function removeFiles(from: RunningGateway, files: readonly object[]) {
   const key = readFileSync(join(from.dataPath, 'sandbox/module-key'), 'utf8').trim();
   const headers = { 'X-Module-Key': key };

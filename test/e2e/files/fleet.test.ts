@@ -25,7 +25,6 @@ t.test(
   },
 );
 
-/** Changes a byte in the middle of every file that is complete. */
 function changeFiles(dataPath: string): void {
   const root = join(dataPath, 'files');
   for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' })) {

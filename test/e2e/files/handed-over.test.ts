@@ -33,7 +33,6 @@ async function startGateway(t: Test, more: object, settings: object): Promise<Ru
   return gateway;
 }
 
-/** Uploads the file; its path by code. */
 async function upload(gateway: RunningGateway): Promise<string> {
   const { cookie } = await signUp(gateway.url);
   const { fileCode }: PartAnswer = await uploadAll({ url: gateway.url, cookie }, BYTES, {});

@@ -33,7 +33,6 @@ async function someone(): Promise<Someone> {
   return { ...person, url: gateway.url };
 }
 
-/** Status and error code of a response. */
 const refusalOf = ({ status, json }: Answer): [number, unknown] => [status, json['error']?.['code']];
 
 async function chat(userId: string, path: string, body?: object) {
@@ -45,7 +44,6 @@ async function chat(userId: string, path: string, body?: object) {
   return answer.json['result'] as unknown as Record<string, unknown>;
 }
 
-/** File names in the user's storage folder: file ids, and `….part`. */
 function stored({ userId }: Person): string[] {
   const folder = join(gateway.dataPath, 'files', userId);
   return existsSync(folder) ? readdirSync(folder) : [];

@@ -10,7 +10,6 @@ const JSON_BYTES = 63 * 1024;
 const EVENTS_BYTES = 4 * 1024 * 1024 - 100;
 const QUERY_BYTES = 7 * 1024;
 const FIELD_BYTES = 7 * 1024;
-/** An input to each route. */
 const ROUTE_INPUTS = 76;
 
 /** Fields that the pipeline or some route reads. */
@@ -113,7 +112,6 @@ const TOOL_ROWS: Readonly<Record<string, object>> = {
   structured: { inputSchema: ANY, outputSchema: ANY },
 };
 
-/** `McpTools` of the configuration. */
 export function attackedTools(): Readonly<Record<string, object>> {
   const rows = Object.entries(TOOL_ROWS).map(([name, row]) => [
     name,
@@ -174,7 +172,6 @@ export function routeCases(routes: readonly AnyRoute[]): Case[] {
   );
 }
 
-/** Every field of a head with every text, at routes that read it. */
 export function fieldCases(): Case[] {
   return FIELD_PATHS.flatMap((target) =>
     FIELDS.flatMap((field) =>
@@ -193,7 +190,6 @@ export function fieldCases(): Case[] {
   );
 }
 
-/** Every kind of tool with every JSON value: as one argument, and as all arguments. */
 export function toolCases(): Case[] {
   return Object.keys(TOOL_ROWS).flatMap((tool) =>
     JSON_ROWS.flatMap(([jsonName, json]) =>
@@ -233,7 +229,6 @@ export function callCases(): Case[] {
   return [tool('post'), tool('structured'), get('/core/v1/answer'), get('/auth/v1/file/1'), code];
 }
 
-/** Events of a module that are attacks, at the internal listener: the whole body, its list, and one event's data. */
 export function eventCases(moduleKey: string): Case[] {
   const places: readonly ((json: (size: number) => string) => string)[] = [
     (json) => json(EVENTS_BYTES),

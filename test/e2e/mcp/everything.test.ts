@@ -23,7 +23,6 @@ const gateway = await launchFor(t, {
   },
 });
 await gateway.said(/mcp server up[\s\S]*mcp server up/);
-/** By address, and by command. */
 const SERVERS = ['all', 'own'] as const;
 type ServerName = (typeof SERVERS)[number];
 const person = await signUpAgent(gateway.url);
@@ -97,7 +96,6 @@ const endless = (server: ServerName) => ({
   arguments: { duration: 3_600, steps: 3_600_000 },
 });
 
-/** Resolves with the reports. */
 async function progressOf(
   call: (onprogress: (report: { progress: number }) => void) => Promise<unknown>,
 ): Promise<number[]> {

@@ -82,7 +82,6 @@ t.test('openapi import: a newer Node prints the same', { skip: unavailable }, as
   }
 });
 
-/** A service that answers everything with what it got. */
 async function startFake(t: Test) {
   const received: Received[] = [];
   const server = http.createServer(async (request, response) => {
@@ -96,7 +95,6 @@ async function startFake(t: Test) {
   return { received, url };
 }
 
-/** The operation of the document that a request is for. */
 function operationFor(document: Schema, { method, path }: Received): Operation | undefined {
   const paths = document['paths'] as Record<string, Record<string, Operation> & Operation>;
   const fits = (template: string) =>

@@ -47,7 +47,6 @@ async function start(t: Test, { server = {}, more = {}, networks = ['127.0.0.0/8
   return { upstream, gateway, url, audit, admin: await newPerson(url, key) };
 }
 
-/** The same; the tools are approved. */
 async function startConnected(t: Test, options: Parameters<typeof start>[1] = {}) {
   const started = await start(t, options);
   const { url, admin, upstream, gateway } = started;

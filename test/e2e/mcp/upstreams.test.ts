@@ -58,7 +58,6 @@ t.test(
   },
 );
 
-/** Events of an account, as a browser gets them. */
 async function eventsOf(t: Test, url: string, cookie: string) {
   const stop = new AbortController();
   t.teardown(() => stop.abort());

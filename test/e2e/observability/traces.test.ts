@@ -31,7 +31,6 @@ async function metricsOf({ internal }: RunningGateway): Promise<string> {
   return (await request(`${internal}/metrics`)).text;
 }
 
-/** A sandbox whose every request is sampled. */
 async function startTraced() {
   const collector = closeAfter(t, await startCollector());
   const configuration = { Telemetry: { url: collector.url, sampleRatio: 1 } };

@@ -31,7 +31,6 @@ async function openAs(t: Test, { baseUrl }: ThreeNodes, cookie: string, path: st
 
 const adminCookie = ({ adminOf, nodes }: ThreeNodes) => adminOf(nodes[0]);
 
-/** The texts of a column of the table of nodes. */
 async function column({ page }: OpenPage, title: string): Promise<string[]> {
   const cells = page.getByRole('table', { name: 'Nodes' }).locator(`td[data-title="${title}"]`);
   return (await cells.allInnerTexts()).map((text) => text.trim());

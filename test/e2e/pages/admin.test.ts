@@ -7,6 +7,7 @@ import t, { type Test } from 'tap';
 import { request, signUp } from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
 import { launchFor, runToEnd } from '../../../kit/launch.ts';
+import { pending } from '../../../kit/pending.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';
 import { becomeAdmin, failsAndContinues, linkTo, printedLink } from '../../support/pages/panel.ts';
@@ -133,10 +134,7 @@ async function refreshUntil(page: Page, shown: Locator): Promise<void> {
 async function seeDeliveries(t: Test, opened: OpenPage): Promise<void> {
   const { page, look } = opened;
   const heard: string[] = [];
-  let first: () => void = () => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    first = resolve;
-  });
+  const { promise: arrived, resolve: first } = pending();
   const receiver = createServer((request, answer) => {
     heard.push(String(request.headers['webhook-id']));
     request.resume();
@@ -264,7 +262,6 @@ async function changeRole(t: Test, { page, look, picture }: OpenPage): Promise<v
   await picture('admin-users-role');
 }
 
-/** From the list of accounts, by the name. */
 async function openAccount(page: Page, userId: string): Promise<void> {
   await page
     .getByRole('row', { name: new RegExp(userId) })

@@ -20,6 +20,7 @@ import {
 } from '../../../kit/agent.ts';
 import { listenFor, oneConnection, sendHttp } from '../../../kit/http.ts';
 import { launchFor } from '../../../kit/launch.ts';
+import { pending } from '../../../kit/pending.ts';
 import { DATA_FILE } from '../../../src/actors/runtime/journal/file.ts';
 import { HISTORY_SERIES } from '../../../src/io/admin/history/series.ts';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
@@ -169,7 +170,6 @@ t.test('dashboard: connections', async (t) => {
   t.ok(openOf(later.at(-1) as ShownSample) < SOCKETS);
 });
 
-/** Sets the fault of the sandbox's wallet. */
 async function fault(mode: string, delayMs?: number): Promise<void> {
   const body = { module: 'wallet', mode, ...(delayMs === undefined ? {} : { delayMs }) };
   expectOk('fault', await request(`${gateway.sandbox}/sandbox/v1/fault`, { body }));
@@ -177,10 +177,7 @@ async function fault(mode: string, delayMs?: number): Promise<void> {
 
 /** An application of the person that holds what is delivered to it until `release`. */
 async function holdDeliveries(t: Test, { cookie }: Person): Promise<() => void> {
-  let release: () => void = () => undefined;
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { promise: released, resolve: release } = pending();
   const receiver = createServer((incoming, answer) => {
     incoming.resume();
     void released.then(() => answer.end());

@@ -14,7 +14,6 @@ const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
 const linkOf = (publicKey: string, name = 'laptop') => `${HOME}#agent-key=${publicKey}&agent-name=${name}`;
 
-/** Collects the changes that the page asks the gateway for. */
 function changesOf(page: Page): string[] {
   const changes: string[] = [];
   page.on('request', (request) => {

@@ -52,7 +52,6 @@ t.test('explorer: every route is listed, and the helper logs an agent in', async
   t.same(complaints(), []);
 });
 
-/** Opens the block of an operation. */
 async function open(page: Page, group: string, id: string): Promise<Locator> {
   const block = page.locator(`#operations-${group}-${id}`);
   if (!(await block.isVisible())) await page.locator(`h3#operations-tag-${group}`).click();
@@ -61,7 +60,6 @@ async function open(page: Page, group: string, id: string): Promise<Locator> {
   return block;
 }
 
-/** Fills in the form and sends it; returns the answer as the page shows it. */
 async function execute(block: Locator, fields: Record<string, string>, body?: string | Buffer) {
   for (const [name, value] of Object.entries(fields))
     await block.locator(`tr[data-param-name="${name}"] input`).fill(value);

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { launchFor } from '../../../kit/launch.ts';
+import { pending } from '../../../kit/pending.ts';
 import { packConnector } from '../../../tools/packaging/pack-connector.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { logOut, openPage } from '../../support/pages/pages.ts';
@@ -17,7 +18,6 @@ const gateway = await launchFor(t, {
 });
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
-/** The link to a section of the page. */
 const part = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Parts' }).getByRole('link', { name });
 
@@ -154,10 +154,7 @@ t.test(
     await page.getByText('No uploads yet').waitFor();
     const bytes = randomBytes(4 * 1024 * 1024 + 17);
     // The first part waits for the click, which would otherwise race with the whole upload.
-    let release: () => void = () => undefined;
-    const clicked = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { promise: clicked, resolve: release } = pending();
     await page.route('**/upload_part?*', async (route) => {
       await clicked;
       await route.continue();

@@ -9,7 +9,6 @@ import {
 } from '../../../src/io/cluster/frames.ts';
 import { runs } from '../../support/depth.ts';
 
-/** At full depth. */
 const RUNS = 5_000;
 
 function read(reader: FrameReader, chunks: readonly Buffer[]): unknown[] {

@@ -13,7 +13,6 @@ import {
 import { LOG_ID, SECRET } from '../../support/cluster/node.ts';
 import { runs } from '../../support/depth.ts';
 
-/** At full depth. */
 const RUNS = 5_000;
 
 interface Side {

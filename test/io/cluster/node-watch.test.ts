@@ -13,7 +13,6 @@ function open() {
   const own = { hash: Buffer.from('1') };
   const time = { nowMs: 0 };
   const watch = new NodeWatch({ name: 'a', configHash: () => own.hash, log, monotonicMs: () => time.nowMs });
-  /** The lines since the last call. */
   const said = () => lines.splice(0);
   return { watch, own, time, said };
 }

@@ -2,6 +2,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
+import { pending } from '../../../kit/pending.ts';
 import { resolveMcpServer } from '../../../src/domain/config/mcp-servers.ts';
 import { type ConfiguredRows, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
@@ -233,10 +234,7 @@ t.test('subscriptions/listen: refusals without a filter, a session, a good beare
 
 t.test('client 2: is notified of a changed list and survives the end of the stream', async (t) => {
   const mcp = await start(t);
-  let heard: () => void = () => undefined;
-  const hearing = new Promise<void>((resolve) => {
-    heard = resolve;
-  });
+  const { promise: hearing, resolve: heard } = pending();
   const client = new Client(
     { name: 'test', version: '2.0.0' },
     {

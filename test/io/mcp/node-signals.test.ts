@@ -1,5 +1,6 @@
 /** Cancellations and ended sessions of /mcp between two nodes: the client sends its next message to the other one. */
 import t, { type Test } from 'tap';
+import { pending } from '../../../kit/pending.ts';
 import { type CallOthers, NodeSignals } from '../../../src/io/mcp/node-signals.ts';
 import {
   type BackendAnswer,
@@ -13,7 +14,6 @@ import {
 interface Pair {
   readonly at: McpFixture;
   readonly other: McpFixture;
-  /** Messages between the nodes. */
   readonly said: string[];
 }
 
@@ -55,10 +55,7 @@ const cancelled = (requestId: unknown) => ({
 
 // covers C14
 t.test('a cancellation that reaches another node stops the call where it runs', async (t) => {
-  let reached: () => void = () => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    reached = resolve;
-  });
+  const { promise: arrived, resolve: reached } = pending();
   const { at, other, said } = await startPair(t, () => {
     reached();
     return 'never';
@@ -87,10 +84,7 @@ t.test('a cancellation that reaches another node stops the call where it runs', 
 });
 
 t.test('a cancellation of a call on the same node is not passed on', async (t) => {
-  let reached: () => void = () => undefined;
-  const arrived = new Promise<void>((resolve) => {
-    reached = resolve;
-  });
+  const { promise: arrived, resolve: reached } = pending();
   const { at, said } = await startPair(t, () => {
     reached();
     return 'never';
@@ -105,10 +99,7 @@ t.test('a cancellation of a call on the same node is not passed on', async (t) =
 // covers C14
 t.test('an Mcp-Session-Id that was ended at one node is 404 at the other before the answer', async (t) => {
   const body = '{"result":{}}';
-  let answer: () => void = () => undefined;
-  const answered = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
+  const { promise: answered, resolve: answer } = pending();
   const { at, other, said } = await startPair(
     t,
     () => ({ body }),

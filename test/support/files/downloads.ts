@@ -34,7 +34,6 @@ export const BEARER = 'agent';
 export const BASIC_BEARER = 'basic';
 export const APP_BEARER = 'app';
 export const SIGNED_APP_BEARER = 'signed-app';
-/** The user of all of them. */
 export const READER_ID = '1842001';
 export const OWNER_ID = '77';
 export const SENT_MS = Date.parse('2026-01-02T03:04:05.678Z');
@@ -60,7 +59,6 @@ export const FREE_PACE: Pace = {
 
 export interface DownloadFixture {
   readonly http: HttpFixture;
-  /** Folder of the bytes. */
   readonly root: string;
   readonly codes: FileCodes;
   readonly storage: FileStorage;
@@ -69,14 +67,10 @@ export interface DownloadFixture {
   readonly downloads: Downloads;
   /** Answers of the chat module; a failure to refuse. */
   readonly chat: Map<string, ChatFile>;
-  /** Files that the reader may not see. */
   readonly closed: Set<string>;
-  /** Every question to the chat module. */
   readonly asked: [fileId: string, readerId: string | null][];
   readonly faults: [message: string, error: unknown][];
-  /** Sessions that have ended. */
   readonly ended: Set<string>;
-  /** Stores a file and has the chat module know it. */
   put(fileId: string, bytes: Uint8Array | string, name?: string): Promise<ChatFile>;
 }
 

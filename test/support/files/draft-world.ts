@@ -37,9 +37,7 @@ export class FakeChat implements ChatFilePort {
   readonly cancelledKeys = new Set<string>();
   readonly calls: string[] = [];
   mode: Mode = 'ok';
-  /** Users who may not post. */
   readonly outsiders = new Set<string>();
-  /** Ids that no message of any chat has. */
   readonly unknownMessages = new Set<string>();
   #lastId = 1_000;
 

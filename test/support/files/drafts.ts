@@ -41,7 +41,6 @@ const SESSIONS: Readonly<Record<string, SessionContext>> = {
   'mcp basic': sessionOf('McpBasic', OWNER_ID),
   'mcp app': sessionOf('McpApp', OWNER_ID),
 };
-/** The person's cookie. */
 export const PERSON_HEADERS = { Cookie: 'sid=person' };
 export const OTHER_HEADERS = { Cookie: 'sid=other' };
 
@@ -63,12 +62,9 @@ export interface DraftFixture {
   readonly receiver: BodyReceiver;
   /** Faults of the storage that the operator was notified of. */
   readonly faults: string[];
-  /** A draft of the person; its file id. */
   create(query?: Readonly<Record<string, string>>): Promise<string>;
   stream(fileId: string, init?: RequestInit): Promise<Response>;
-  /** Bytes of the finished file; undefined where there is none. */
   file(fileId: string): Buffer | undefined;
-  /** Names of all that lies in the owner's folder. */
   names(): string[];
 }
 

@@ -13,7 +13,6 @@ export function temporaryFolder(t: Test): string {
   return folder;
 }
 
-/** Opens a part, writes `bytes` and lets go of it. */
 export async function writePart(
   storage: FileStorage,
   key: FileKey,
@@ -28,14 +27,12 @@ export async function writePart(
   }
 }
 
-/** A finished file, from nothing. */
 export async function storeFile(storage: FileStorage, key: FileKey, bytes: Uint8Array): Promise<void> {
   await storage.create(key);
   await writePart(storage, key, bytes);
   await storage.publish(key, bytes.length);
 }
 
-/** All bytes of a file; undefined when there is none. */
 export async function readStored(storage: FileStorage, key: FileKey): Promise<Buffer | undefined> {
   const file = await storage.open(key);
   if (file === undefined) return undefined;

@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import type { Test } from 'tap';
+import { pending } from '../../../kit/pending.ts';
 import { FileCalls } from '../../../src/io/files/storage/file-calls.ts';
 
 export interface TickedCalls {
@@ -34,10 +35,7 @@ export function holdCall(t: Test, name: 'open' | 'unlink', end: string) {
   const promises = fs.promises as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
   const real = promises[name];
   let release: () => void = () => undefined;
-  let begun: () => void = () => undefined;
-  const hasBegun = new Promise<void>((resolve) => {
-    begun = resolve;
-  });
+  const { promise: hasBegun, resolve: begun } = pending();
   const restore = () => {
     if (real !== undefined) promises[name] = real;
     syncBuiltinESMExports();

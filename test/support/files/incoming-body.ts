@@ -70,7 +70,6 @@ export class FakeBody implements PrebufferableBody {
   }
 }
 
-/** A body that is sent whole as soon as it is read. */
 export function wholeBody(bytes: Uint8Array): FakeBody {
   const body = new FakeBody(bytes.length);
   body.read = (sink) => {

@@ -1,11 +1,11 @@
 /** Worker tasks of chosen names that settle when the test says so, and are late when it says so. */
+import { pending } from '../../../kit/pending.ts';
 import type { WorkerPort } from '../../../src/actors/runtime/ports.ts';
 import type { TaskName } from '../../../src/workers/tasks.ts';
 import { inlineWorkers } from '../account.ts';
 
 interface SlowTask {
   late(): void;
-  /** Runs the task; resolves when all that waits for it has been told. */
   settle(): Promise<void>;
 }
 
@@ -21,10 +21,7 @@ export class SlowWorkers implements WorkerPort {
 
   run: WorkerPort['run'] = async (name, input, late = () => undefined) => {
     if (!this.#slow.has(name)) return await this.#workers.run(name, input);
-    let done: () => void = () => undefined;
-    const isDone = new Promise<void>((resolve) => {
-      done = resolve;
-    });
+    const { promise: isDone, resolve: done } = pending();
     await new Promise<void>((begin) => {
       const settle = async () => {
         begin();

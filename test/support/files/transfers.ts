@@ -17,7 +17,6 @@ async function send(
   return { status: response.status, text: await response.text() };
 }
 
-/** Uploads by v1; returns the code of the file. */
 export async function uploadChunks({ url }: RunningGateway, person: Person, bytes: Buffer): Promise<string> {
   const crc32 = crcOf(bytes);
   const body = { FileName: 'a.bin', FileSize: bytes.length, CRC32: crc32 };
@@ -34,7 +33,6 @@ export async function uploadChunks({ url }: RunningGateway, person: Person, byte
   return String(code);
 }
 
-/** Uploads by v2; returns the answer to the stream and the code of the file. */
 export async function uploadStream({ url }: RunningGateway, person: Person, bytes: Buffer, name = 'b.bin') {
   const address = `${url}/auth/v2/file/create_draft?fileName=${name}&fileSize=${bytes.length}`;
   const headers = { Cookie: person.cookie };

@@ -260,7 +260,6 @@ class UploadHistory extends ClusterHistory<UploadProcess, EventDisk, UploadClust
     return state === 'complete';
   }
 
-  /** Resolves with the bytes that are kept by what it was told. */
   async #body(
     target: DraftSlot,
     sent: SentBody[],

@@ -98,7 +98,6 @@ export class UploadProcess implements Application {
   uploads: DraftUploads | undefined;
   /** Other nodes may call these, once it serves. */
   verbs: Verbs | undefined;
-  /** Called when it ends. */
   readonly watchers = new Set<() => void>();
   readonly #options: UploadProcessOptions;
   readonly #events: EventProcess;
@@ -143,7 +142,6 @@ export class UploadProcess implements Application {
     return this.#events.cluster;
   }
 
-  /** Turns that are under way. */
   get backlog(): number {
     return this.#events.events?.system.counters().backlog ?? 1;
   }
@@ -266,7 +264,6 @@ export class UploadProcess implements Application {
     };
   }
 
-  /** A slow client. */
   async #receive(options: ReceiveOptions): Promise<Received> {
     const { lease, positionBytes, checkpoint, signal } = options;
     const body = options.body as unknown as SimulatedBody;

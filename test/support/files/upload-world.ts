@@ -29,7 +29,6 @@ export class UploadWorld {
   readonly parts = new Map<string, Map<number, number>>();
   /** Chunk to checksum as the tables of the parts have it. */
   readonly tables = new Map<string, Map<number, number>>();
-  /** Size, by file. */
   readonly published = new Map<string, number>();
   /** Chunk to checksum, by published file. A late writer of a part that was published itself has the same map. */
   readonly bytes = new Map<string, Map<number, number>>();
@@ -208,7 +207,6 @@ export class SampleFile {
   }
 }
 
-/** Actors over such a world, with the calls that the routes make. */
 export interface UploadActors {
   readonly actors: TestActors;
   readonly world: UploadWorld;
@@ -225,10 +223,8 @@ export interface UploadActors {
     chunkNumber: number,
     crc32?: number,
   ): Promise<StoredChunk>;
-  /** Writes a chunk and reports it. */
   part(userId: string, file: SampleFile, chunkNumber: number, crc32?: number): Promise<StoredChunk>;
   cancel(userId: string, uploadId: number): Promise<unknown>;
-  /** Chunks that `upload_status` names. */
   missing(userId: string, file: SampleFile): Promise<readonly number[]>;
   slots(): Promise<readonly UploadSlot[]>;
   /** Sweeps like a start: parts that belong to nothing are removed. */

@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import t from 'tap';
+import { pending } from '../../../../kit/pending.ts';
 import { nodeSchedule } from '../../../../src/actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
 import type { BodyPiece } from '../../../../src/domain/files/ranges.ts';
@@ -543,10 +544,7 @@ t.test('front: a short body waits for its bandwidth, unless the client left', as
   const held: (() => void)[] = [];
   const { http, put, downloads } = await startDownloads(t, {
     pace: () => {
-      let wake: () => void = () => undefined;
-      const turn = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+      const { promise: turn, resolve: wake } = pending();
       return {
         ...FREE_PACE,
         charge: () => false,

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../../kit/close-after.ts';
+import { pending } from '../../../../kit/pending.ts';
 import { MemoryStorageServer } from '../../../../kit/storage/memory-server.ts';
 import { callOnLease } from '../../../../src/io/files/storage/file-tasks.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
@@ -21,7 +22,6 @@ const BYTES = Buffer.from('bytes');
 
 interface Started extends TickedCalls {
   readonly storage: FileStorage;
-  /** Names in the owner's folder. */
   names(): string[];
 }
 
@@ -61,10 +61,7 @@ for (const kind of ['local', 'remote'] as const) {
   // covers S177
   t.test(`${kind} storage: while eight calls stand still, all else is TaskTimedOut and undone`, async (t) => {
     const { storage, calls, tick, names } = await start(t, kind);
-    let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { promise: held, resolve: release } = pending();
     const hung = Array.from({ length: 8 }, () => calls.run(() => held));
     tick(6);
     for (const operation of Object.values(OPERATIONS))
@@ -86,10 +83,7 @@ t.test(
   async (t) => {
     const { storage, calls, tick } = await start(t);
     t.same(await readStored(storage, FINISHED), BYTES);
-    let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { promise: held, resolve: release } = pending();
     const hung = [calls.run(() => held)];
     tick(6);
     const beside = storage.openKept?.(FINISHED);
@@ -156,10 +150,7 @@ t.test(
   async (t) => {
     const { storage, calls, tick } = await start(t);
     const lease = await storage.lease(KEY);
-    let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const { promise: held, resolve: release } = pending();
     const call = rejectsWith(
       t,
       callOnLease(calls, lease, () => held),

@@ -1,5 +1,6 @@
 /** Removal of files: authentication, the form of a request, and the result of one that fails. */
 import t, { type Test } from 'tap';
+import { pending } from '../../../../kit/pending.ts';
 import { uploadSlots } from '../../../../src/actors/files/v1/upload-slots.ts';
 import type { AuditRecord } from '../../../../src/actors/runtime/actor.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
@@ -152,10 +153,7 @@ t.test('removals: the fifth request at once is 503, and the others end', async (
     open = () => resolve(true);
   });
   let begun = 0;
-  let allBegun: () => void = () => undefined;
-  const four = new Promise<void>((resolve) => {
-    allBegun = resolve;
-  });
+  const { promise: four, resolve: allBegun } = pending();
   const { ask } = await startRemovals(t, () => {
     begun += 1;
     if (begun === 4) allBegun();

@@ -48,7 +48,6 @@ interface SetUpOptions {
   readonly bucket?: MemoryS3;
 }
 
-/** The actors of uploads over a real folder, or a bucket. */
 async function setUp(
   t: Test,
   file: SampleFile,
@@ -100,7 +99,6 @@ async function setUp(
 
 const bytesOf = (file: SampleFile, at: number): Buffer => file.chunks[at] ?? Buffer.alloc(0);
 
-/** A request that is sent whole. */
 const sent = (file: SampleFile, at: number): FakeBody => wholeBody(bytesOf(file, at));
 
 t.test(
