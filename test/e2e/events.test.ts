@@ -1,10 +1,9 @@
 /** Events through the program: kill -9 while modules push, the sandbox modules, a backup of the journal. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { expectOk, request, signUp } from '../../kit/agent.ts';
-import { launch, launchFor, type RunningGateway, runToEnd } from '../../kit/launch.ts';
+import { launch, type RunningGateway, runToEnd } from '../../kit/launch.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { EVENT_EPOCH_KEY, type EventRow } from '../../src/actors/runtime/journal/port.ts';
 import { count } from '../support/depth.ts';
@@ -119,16 +118,4 @@ t.test('events: no event is lost or duplicated by kill -9 while modules push', a
   const after = await openJournal({ directory: copy });
   t.match(after.meta(EVENT_EPOCH_KEY), /^[0-9a-f]{16}$/, 'the restored journal began a new log at its start');
   await after.close();
-});
-
-t.test('events: user actions in the sandbox modules come into the event log', async (t) => {
-  const gateway = await launchFor(t, { args: ['--sandbox'] });
-  const person = await signUp(gateway.url);
-  const notice = { headers: { cookie: person.cookie }, body: { text: 'hello' } };
-  expectOk('notice', await request(`${gateway.url}/core/v1/notices/create`, notice));
-  await until(gateway, ({ rows = 0 }) => rows > 0);
-  const key = readFileSync(join(gateway.dataPath, 'sandbox', 'module-key'), 'utf8');
-  const event = '{"module":"core","tick":1,"type":"Custom","data":{}}';
-  t.match(await push(gateway, `{"events":[${event}]}`, key), { status: 200, text: '"accepted":1' });
-  t.match(await push(gateway, `{"events":[${event}]}`, `${key}x`), { status: 401 });
 });

@@ -6,7 +6,7 @@ import t from 'tap';
 import { expectOk, mcpLogin, signUpAgent } from '../../kit/agent.ts';
 import { closeAfter } from '../../kit/close-after.ts';
 import { HIGH_LIMITS, launchFor } from '../../kit/launch.ts';
-import { pending } from '../../kit/pending.ts';
+import { promiseOf } from '../support/http.ts';
 import { startMcp, TOKENS } from '../support/mcp.ts';
 import { bearer, connectMode, MODES, OPEN_TOOLS, useEveryMode } from '../support/mcp-clients/client-modes.ts';
 
@@ -62,7 +62,7 @@ for (const mode of MODES) {
   });
 
   t.test(`client 2, ${mode.name}: a cancelled call is aborted at the backend`, async (t) => {
-    const { promise: arrived, resolve: reached } = pending();
+    const { promise: arrived, resolve: reached } = promiseOf();
     const mcp = await startMcp({
       backend() {
         reached();

@@ -169,10 +169,3 @@ t.test(
     );
   },
 );
-
-t.test('log: Log.requests "off" writes no line for a request', async (t) => {
-  const gateway = await launch({ configuration: { Log: { requests: 'off' } }, args: ['--sandbox'] });
-  expectOk('health', await request(`${gateway.url}/health`));
-  await gateway.stop();
-  t.notMatch(gateway.output().stderr, /"msg":"request"/);
-});

@@ -6,15 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import {
-  basicLogin,
-  mcpLogin,
-  newKey,
-  type Person,
-  request,
-  signUp,
-  signUpAgent,
-} from '../../../kit/agent.ts';
+import { newKey, type Person, request, signUp } from '../../../kit/agent.ts';
 import { launchFor, NO_FILE_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
 import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import { initUpload, type PartAnswer, uploadAll } from '../../../kit/upload-client.ts';
@@ -93,29 +85,6 @@ t.test('chat members fetch a file; other users and former members are refused', 
   t.same((await untilRefused(file.byId, { Cookie: owner.cookie })).refusal, [404, 1311]);
 });
 
-// covers R73
-t.test(
-  'agents: McpVerified and, outside production, McpBasic sessions fetch by id what the account may read',
-  async (t) => {
-    const person = await signUpAgent(gateway.url);
-    const file = await upload(person, randomBytes(1_000));
-    const verified = await mcpLogin(gateway.url, person.key, Date.now());
-    const bearer = { Authorization: `Bearer ${verified.json['result']?.['sessionId']}` };
-    t.equal((await get(file.byId, bearer)).status, 200);
-    const basic = await basicLogin(gateway.url, person.key);
-    t.equal(String(basic.json['result']?.['loginType']), 'McpBasic');
-    const weak = { Authorization: `Bearer ${basic.json['result']?.['sessionId']}` };
-    t.equal((await get(file.byId, weak)).status, 200);
-    const other = await upload(await signUp(gateway.url), randomBytes(1_000));
-    t.same((await get(other.byId, weak)).refusal, [404, 1311], 'the chat module refuses a file of others');
-    t.equal((await get(file.byCode, weak)).status, 200);
-    const both = { Authorization: 'Bearer unknown', Cookie: person.cookie };
-    t.same((await get(file.byId, both)).refusal, [401, 1101], 'the bearer decides, the cookie is ignored');
-    t.equal((await get(file.byCode, both)).status, 200, 'a code needs neither');
-    t.same((await get(`/auth/v1/file/${file.fileId}`, bearer)).refusal, [401, 1101], 'v1 is for the cookie');
-  },
-);
-
 // covers R71
 t.test('digests: a SHA-256 that an upload was checked by is sent with its downloads', async (t) => {
   const { cookie } = await signUp(gateway.url);
@@ -167,27 +136,6 @@ t.test('a blocked user is refused every download', async (t) => {
   do code = await initUpload({ url: gateway.url, cookie }, unfinished).then(codeOf);
   while (code === 1304 && performance.now() - startMs < REVOKED_MS_MAX);
   t.equal(code, 0, 'the open upload of the blocked user is released');
-});
-
-t.test('a chat module that is down is 502 or 503, and missing bytes are 404', async (t) => {
-  const person = await signUp(gateway.url);
-  const file = await upload(person, randomBytes(1_000));
-  const fault = (mode: string) =>
-    request(`${gateway.sandbox}/sandbox/v1/fault`, { body: { module: 'chat', mode } });
-  await fault('down');
-  const { status, headers } = await get(file.byCode);
-  t.match(String(status), /^50[23]$/);
-  t.equal(headers.get('etag'), null);
-  await fault('ok');
-  // A message without bytes in this gateway.
-  const asGateway = async (path: string, body: object) =>
-    (await request(`${gateway.sandbox}/chat/v1/${path}`, { body })).json['result'];
-  const { userId } = person;
-  const personal = await asGateway('chats/personal', { userId });
-  const fields = { userId, chatId: personal?.['chatId'], uploadKey: 'gone', name: 'gone.bin' };
-  const fileId = String((await asGateway('files/create', fields))?.['fileId']);
-  await asGateway('files/complete', { fileId, sizeBytes: 5, crc32: 1 });
-  t.same((await get(`/auth/v2/file/${fileId}`, { Cookie: person.cookie })).refusal, [404, 1311]);
 });
 
 async function removeFiles(from: RunningGateway, files: readonly object[]) {

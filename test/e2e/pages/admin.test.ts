@@ -7,7 +7,7 @@ import t, { type Test } from 'tap';
 import { request, signUp } from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
 import { launchFor, runToEnd } from '../../../kit/launch.ts';
-import { pending } from '../../../kit/pending.ts';
+import { promiseOf } from '../../support/http.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { type OpenPage, openPage } from '../../support/pages/pages.ts';
 import { becomeAdmin, failsAndContinues, linkTo, printedLink } from '../../support/pages/panel.ts';
@@ -134,7 +134,7 @@ async function refreshUntil(page: Page, shown: Locator): Promise<void> {
 async function seeDeliveries(t: Test, opened: OpenPage): Promise<void> {
   const { page, look } = opened;
   const heard: string[] = [];
-  const { promise: arrived, resolve: first } = pending();
+  const { promise: arrived, resolve: first } = promiseOf();
   const receiver = createServer((request, answer) => {
     heard.push(String(request.headers['webhook-id']));
     request.resume();

@@ -20,12 +20,12 @@ import {
 } from '../../../kit/agent.ts';
 import { listenFor, oneConnection, sendHttp } from '../../../kit/http.ts';
 import { launchFor } from '../../../kit/launch.ts';
-import { pending } from '../../../kit/pending.ts';
 import { DATA_FILE } from '../../../src/actors/runtime/journal/file.ts';
 import { HISTORY_SERIES } from '../../../src/io/admin/history/series.ts';
 import { METRICS } from '../../../src/io/observability/metric-table.ts';
 import { EventClient } from '../../support/events/event-client.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
+import { promiseOf } from '../../support/http.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { countedBy, ShownDashboard, type ShownSample } from '../../support/pages/dashboard.ts';
 import { openPage } from '../../support/pages/pages.ts';
@@ -177,7 +177,7 @@ async function fault(mode: string, delayMs?: number): Promise<void> {
 
 /** An application of the person that holds what is delivered to it until `release`. */
 async function holdDeliveries(t: Test, { cookie }: Person): Promise<() => void> {
-  const { promise: released, resolve: release } = pending();
+  const { promise: released, resolve: release } = promiseOf();
   const receiver = createServer((incoming, answer) => {
     incoming.resume();
     void released.then(() => answer.end());

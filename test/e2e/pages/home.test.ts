@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { launchFor } from '../../../kit/launch.ts';
-import { pending } from '../../../kit/pending.ts';
 import { packConnector } from '../../../tools/packaging/pack-connector.ts';
+import { promiseOf } from '../../support/http.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { logOut, openPage } from '../../support/pages/pages.ts';
 
@@ -154,7 +154,7 @@ t.test(
     await page.getByText('No uploads yet').waitFor();
     const bytes = randomBytes(4 * 1024 * 1024 + 17);
     // The first part waits for the click, which would otherwise race with the whole upload.
-    const { promise: clicked, resolve: release } = pending();
+    const { promise: clicked, resolve: release } = promiseOf();
     await page.route('**/upload_part?*', async (route) => {
       await clicked;
       await route.continue();

@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
-import { pending } from '../../../kit/pending.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { GATEWAY_SERVICES, GATEWAY_TOOLS } from '../../../src/io/mcp/tools/gateway.ts';
+import { promiseOf } from '../../support/http.ts';
 import {
   type BackendRequest,
   type McpFixture,
@@ -413,7 +413,7 @@ t.test('cancelled: stops the call of the same session and id, and no other', asy
 
 // covers R48
 t.test('client gone: the call to the backend is given up', async (t) => {
-  const { promise: reached, resolve: arrived } = pending();
+  const { promise: reached, resolve: arrived } = promiseOf();
   const mcp = await start(t, {
     backend: () => {
       arrived();

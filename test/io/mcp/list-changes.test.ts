@@ -2,13 +2,13 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
-import { pending } from '../../../kit/pending.ts';
 import { resolveMcpServer } from '../../../src/domain/config/mcp-servers.ts';
 import { type ConfiguredRows, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { readOffers } from '../../../src/io/mcp/upstreams/offers.ts';
 import type { OfferKind, UpstreamServer } from '../../../src/io/mcp/upstreams/types.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
+import { promiseOf } from '../../support/http.ts';
 import { type McpFixture, type McpFixtureOptions, sessionOf, startMcp, TOKENS } from '../../support/mcp.ts';
 
 const META = {
@@ -234,7 +234,7 @@ t.test('subscriptions/listen: refusals without a filter, a session, a good beare
 
 t.test('client 2: is notified of a changed list and survives the end of the stream', async (t) => {
   const mcp = await start(t);
-  const { promise: hearing, resolve: heard } = pending();
+  const { promise: hearing, resolve: heard } = promiseOf();
   const client = new Client(
     { name: 'test', version: '2.0.0' },
     {

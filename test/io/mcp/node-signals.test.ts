@@ -1,7 +1,7 @@
 /** Cancellations and ended sessions of /mcp between two nodes: the client sends its next message to the other one. */
 import t, { type Test } from 'tap';
-import { pending } from '../../../kit/pending.ts';
 import { type CallOthers, NodeSignals } from '../../../src/io/mcp/node-signals.ts';
+import { promiseOf } from '../../support/http.ts';
 import {
   type BackendAnswer,
   type McpFixture,
@@ -55,7 +55,7 @@ const cancelled = (requestId: unknown) => ({
 
 // covers C14
 t.test('a cancellation that reaches another node stops the call where it runs', async (t) => {
-  const { promise: arrived, resolve: reached } = pending();
+  const { promise: arrived, resolve: reached } = promiseOf();
   const { at, other, said } = await startPair(t, () => {
     reached();
     return 'never';
@@ -84,7 +84,7 @@ t.test('a cancellation that reaches another node stops the call where it runs', 
 });
 
 t.test('a cancellation of a call on the same node is not passed on', async (t) => {
-  const { promise: arrived, resolve: reached } = pending();
+  const { promise: arrived, resolve: reached } = promiseOf();
   const { at, said } = await startPair(t, () => {
     reached();
     return 'never';
@@ -99,7 +99,7 @@ t.test('a cancellation of a call on the same node is not passed on', async (t) =
 // covers C14
 t.test('an Mcp-Session-Id that was ended at one node is 404 at the other before the answer', async (t) => {
   const body = '{"result":{}}';
-  const { promise: answered, resolve: answer } = pending();
+  const { promise: answered, resolve: answer } = promiseOf();
   const { at, other, said } = await startPair(
     t,
     () => ({ body }),

@@ -2,8 +2,8 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import type { Test } from 'tap';
-import { pending } from '../../../kit/pending.ts';
 import { FileCalls } from '../../../src/io/files/storage/file-calls.ts';
+import { promiseOf } from '../http.ts';
 
 export interface TickedCalls {
   readonly calls: FileCalls;
@@ -35,7 +35,7 @@ export function holdCall(t: Test, name: 'open' | 'unlink', end: string) {
   const promises = fs.promises as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
   const real = promises[name];
   let release: () => void = () => undefined;
-  const { promise: hasBegun, resolve: begun } = pending();
+  const { promise: hasBegun, resolve: begun } = promiseOf();
   const restore = () => {
     if (real !== undefined) promises[name] = real;
     syncBuiltinESMExports();

@@ -1,8 +1,9 @@
 /** Worker tasks of chosen names that settle when the test says so, and are late when it says so. */
-import { pending } from '../../../kit/pending.ts';
+
 import type { WorkerPort } from '../../../src/actors/runtime/ports.ts';
 import type { TaskName } from '../../../src/workers/tasks.ts';
 import { inlineWorkers } from '../account.ts';
+import { promiseOf } from '../http.ts';
 
 interface SlowTask {
   late(): void;
@@ -21,7 +22,7 @@ export class SlowWorkers implements WorkerPort {
 
   run: WorkerPort['run'] = async (name, input, late = () => undefined) => {
     if (!this.#slow.has(name)) return await this.#workers.run(name, input);
-    const { promise: isDone, resolve: done } = pending();
+    const { promise: isDone, resolve: done } = promiseOf();
     await new Promise<void>((begin) => {
       const settle = async () => {
         begin();

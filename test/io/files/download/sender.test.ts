@@ -8,7 +8,6 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import t from 'tap';
-import { pending } from '../../../../kit/pending.ts';
 import { nodeSchedule } from '../../../../src/actors/runtime/runtime-context.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
 import type { BodyPiece } from '../../../../src/domain/files/ranges.ts';
@@ -25,7 +24,7 @@ import { Throttle } from '../../../../src/io/files/throttle.ts';
 import type { OutgoingBody, OutgoingSource } from '../../../../src/io/http/exchange/stream.ts';
 import { runs } from '../../../support/depth.ts';
 import { FREE_PACE, SID, startDownloads } from '../../../support/files/downloads.ts';
-import { connectRaw, requestText } from '../../../support/http.ts';
+import { connectRaw, promiseOf, requestText } from '../../../support/http.ts';
 
 t.setTimeout(120_000);
 
@@ -544,7 +543,7 @@ t.test('front: a short body waits for its bandwidth, unless the client left', as
   const held: (() => void)[] = [];
   const { http, put, downloads } = await startDownloads(t, {
     pace: () => {
-      const { promise: turn, resolve: wake } = pending();
+      const { promise: turn, resolve: wake } = promiseOf();
       return {
         ...FREE_PACE,
         charge: () => false,

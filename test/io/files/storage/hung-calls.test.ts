@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../../kit/close-after.ts';
-import { pending } from '../../../../kit/pending.ts';
 import { MemoryStorageServer } from '../../../../kit/storage/memory-server.ts';
 import { callOnLease } from '../../../../src/io/files/storage/file-tasks.ts';
 import { LocalStorage } from '../../../../src/io/files/storage/local.ts';
@@ -14,6 +13,7 @@ import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, storeFile, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { holdCall, someTurns, type TickedCalls, tickedCalls } from '../../../support/files/held-calls.ts';
 import { localStorage } from '../../../support/files/storages.ts';
+import { promiseOf } from '../../../support/http.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
 const KEY = { owner: '7', fileId: '1001' };
@@ -61,7 +61,7 @@ for (const kind of ['local', 'remote'] as const) {
   // covers S177
   t.test(`${kind} storage: while eight calls stand still, all else is TaskTimedOut and undone`, async (t) => {
     const { storage, calls, tick, names } = await start(t, kind);
-    const { promise: held, resolve: release } = pending();
+    const { promise: held, resolve: release } = promiseOf();
     const hung = Array.from({ length: 8 }, () => calls.run(() => held));
     tick(6);
     for (const operation of Object.values(OPERATIONS))
@@ -83,7 +83,7 @@ t.test(
   async (t) => {
     const { storage, calls, tick } = await start(t);
     t.same(await readStored(storage, FINISHED), BYTES);
-    const { promise: held, resolve: release } = pending();
+    const { promise: held, resolve: release } = promiseOf();
     const hung = [calls.run(() => held)];
     tick(6);
     const beside = storage.openKept?.(FINISHED);
@@ -150,7 +150,7 @@ t.test(
   async (t) => {
     const { storage, calls, tick } = await start(t);
     const lease = await storage.lease(KEY);
-    const { promise: held, resolve: release } = pending();
+    const { promise: held, resolve: release } = promiseOf();
     const call = rejectsWith(
       t,
       callOnLease(calls, lease, () => held),

@@ -1,6 +1,5 @@
 /** Removal of files: authentication, the form of a request, and the result of one that fails. */
 import t, { type Test } from 'tap';
-import { pending } from '../../../../kit/pending.ts';
 import { uploadSlots } from '../../../../src/actors/files/v1/upload-slots.ts';
 import type { AuditRecord } from '../../../../src/actors/runtime/actor.ts';
 import { GatewayError } from '../../../../src/domain/errors.ts';
@@ -11,7 +10,7 @@ import type { ChatFile } from '../../../../src/io/modules/chat-files.ts';
 import { createModuleKeys } from '../../../../src/io/modules/module-keys.ts';
 import { createMetrics } from '../../../../src/io/observability/metrics.ts';
 import { createInternalRoutes } from '../../../../src/io/routes/internal.ts';
-import { START_MS, startHttp } from '../../../support/http.ts';
+import { promiseOf, START_MS, startHttp } from '../../../support/http.ts';
 
 const CHAT_KEY = 'chat-key-0123456789ab';
 const WALLET_KEY = 'wallet-key-0123456789';
@@ -153,7 +152,7 @@ t.test('removals: the fifth request at once is 503, and the others end', async (
     open = () => resolve(true);
   });
   let begun = 0;
-  const { promise: four, resolve: allBegun } = pending();
+  const { promise: four, resolve: allBegun } = promiseOf();
   const { ask } = await startRemovals(t, () => {
     begun += 1;
     if (begun === 4) allBegun();
