@@ -11,6 +11,8 @@ export interface Citation {
 export interface Check extends Citation {
   /** The observation of the client, in a few words; section and observation are the title of the test. */
   readonly shows: string;
+  /** Sentences of other sections that it shows too. */
+  readonly also?: readonly (readonly [section: string, sentence: string])[];
   /** Waits long and shares no state with other checks: runs in parallel with them. */
   readonly apart?: true;
   readonly run: (t: Test, world: World) => Promise<void>;
@@ -22,6 +24,11 @@ export function checksOf(
   checks: Readonly<Record<string, Omit<Check, 'section' | 'shows'>>>,
 ): readonly Check[] {
   return Object.entries(checks).map(([shows, check]) => ({ section, shows, ...check }));
+}
+
+/** Every sentence that a check shows. */
+export function citationsOf({ section, sentence, also = [] }: Check): Citation[] {
+  return [{ section, sentence }, ...also.map(([section, sentence]) => ({ section, sentence }))];
 }
 
 /** A part of a section that the service does not implement, or implements differently. */

@@ -3,7 +3,7 @@
  * `npm run trace` prints the tests of each sentence, and those of the rows that tests name.
  */
 import { CHAPTERS, testOf } from '../../test/contract/chapters.ts';
-import type { Citation } from '../../test/contract/check.ts';
+import { type Citation, citationsOf } from '../../test/contract/check.ts';
 import { citationFaults, positionOf } from '../../test/contract/coverage.ts';
 import { GAPS, INTRODUCTIONS, OTHER_TESTS, STANDARD_GAPS } from '../../test/contract/evidence.ts';
 import { type Section, specification } from '../../test/contract/specification.ts';
@@ -12,7 +12,7 @@ import { allTags } from '../../test/evidence/tags.ts';
 
 /** Every sentence that a check, a test, a gap or an introduction cites. */
 export const CITATIONS: readonly Citation[] = [
-  ...CHAPTERS.flatMap((chapter) => chapter.checks),
+  ...CHAPTERS.flatMap((chapter) => chapter.checks.flatMap(citationsOf)),
   ...OTHER_TESTS,
   ...GAPS,
   ...INTRODUCTIONS,
@@ -39,9 +39,9 @@ function beginning(sentence: string): string {
 
 function linesOf(sections: readonly Section[]): Line[] {
   const checks = CHAPTERS.flatMap((chapter) =>
-    chapter.checks.map(({ section, sentence, shows }) => {
+    chapter.checks.flatMap((check) => {
       const test = `\`${testOf(chapter)}\``;
-      return { section, sentence, shows, test };
+      return citationsOf(check).map((citation) => ({ ...citation, shows: check.shows, test }));
     }),
   );
   const others = OTHER_TESTS.map(({ section, sentence, shows, test: [file, name] }) => {

@@ -117,6 +117,7 @@ const SERVICE = checksOf('1', {
   'a challenge, a phone code, an e-mail code and mcp_login each open a session': {
     sentence:
       'Authentication: browser sessions (challenge and response, passkeys, hardware keys, codes by phone or e-mail) and sessions of programs for MCP.',
+    also: [['5.3', 'A browser logs in by challenge and response (login-options, then login), or by phone.']],
     async run(t, world) {
       const person = await world.mcpPerson();
       t.equal((await world.loginAgain(person)).status, 200, 'challenge');
@@ -151,11 +152,19 @@ const SERVICE = checksOf('1', {
     {
       sentence:
         'A tool call becomes a request to a REST endpoint of a backend, with the authentication, rate limits and audit of any REST call.',
+      also: [
+        [
+          '4.1',
+          '{ content: [ { type: "text", text: <string> } ], isError?: true }. text holds the JSON of the backend, unchanged, as a string.',
+        ],
+      ],
       async run(t, world) {
         const { auth, person } = await world.agent();
         const tool = await world.tool(auth, 'wallet_get_balance', { currency: 'DEMO' });
         const rest = await world.get('/wallet/v1/balance/get?currency=DEMO', auth);
+        t.match(tool.at('result'), { content: [{ type: 'text', text: rest.text }] });
         t.equal(tool.textAt('result.content.0.text'), rest.text);
+        t.equal(tool.at('result.isError'), undefined);
         for (const answer of [tool, rest])
           t.match(answer.header('x-ratelimit'), /^s=[a-z];l=\d+;r=\d+;t=\d+$/);
         t.equal((await world.get('/wallet/v1/balance/get')).at('error.code'), 1101);
@@ -185,6 +194,7 @@ const SERVICE = checksOf('1', {
   'a file comes back by session and by code; the chat module refuses its id to another user': {
     sentence:
       'The bytes of chat attachments: upload in buffered chunks (v1), upload as a stream (v2), download by session or by code. The service stores bytes; metadata, access and life of an attachment are decided by the chat module.',
+    also: [['4.6', 'There is no call to complete an upload. The upload is complete with its last chunk.']],
     async run(t, world) {
       const person = await world.person();
       const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile());

@@ -11,6 +11,7 @@ const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 const SESSION = checksOf('2.1', {
   'the sessionId of a login is accepted as bearer of a tool call': {
     sentence: 'sessionId | string | The bearer token of /mcp; its content has no meaning to clients.',
+    also: [['4.1', 'Authorization: Bearer <sessionId>.']],
     async run(t, world) {
       const { login, auth } = await world.agent();
       t.type(login.at('result.sessionId'), 'string');
@@ -170,6 +171,7 @@ const APP = checksOf('2.3', {
   '20 currencies are accepted, 21 are 400, null keeps them': {
     sentence:
       'currencies | array of string | Up to 20 currency codes. An update with null leaves it as it is.',
+    also: [['8.4', 'Applications: up to 20 currencies,']],
     async run(t, world) {
       const owner = await world.person();
       const currencies = Array.from({ length: 20 }, (_, at) => `C${at}`);
@@ -182,6 +184,7 @@ const APP = checksOf('2.3', {
   '30 values are accepted, 31 values or the value 256 are 400, null keeps them': {
     sentence:
       'netTypes | array of byte | Up to 30 values of network or contract types. An update with null leaves it as it is.',
+    also: [['8.4', 'up to 30 network types.']],
     async run(t, world) {
       const owner = await world.person();
       const netTypes = Array.from({ length: 30 }, (_, at) => at);

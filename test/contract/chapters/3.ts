@@ -71,36 +71,7 @@ const KEYS = checksOf('3', {
   },
 });
 
-const BYTES = smallFile(CHUNK_BYTES + 100);
-
 const V1 = checksOf('3', {
-  'an invalid name, a size of zero or over the cap, a second upload of the user and a CRC32 in use are refused':
-    {
-      sentence:
-        'v1 upload | (none) | init_upload | the name is valid, the size is above zero and not above the cap, the user has no active upload, … no active upload has this CRC-32 | open',
-      async run(t, world) {
-        const [one, other] = [await world.person(), await world.person()];
-        const codes: unknown[] = [];
-        for (const fields of [{ FileName: 'a/b' }, { FileSize: 0 }, { FileSize: 20_971_521 }])
-          codes.push((await initUpload(world, one.auth, BYTES, fields)).at('error.code'));
-        t.same(codes, [1309, 1301, 1301]);
-        expectOk('init', await initUpload(world, one.auth, BYTES));
-        t.equal((await initUpload(world, one.auth, smallFile())).at('error.code'), 1302);
-        t.equal((await initUpload(world, other.auth, BYTES)).at('error.code'), 1304);
-        expectOk('cancel', await cancelUpload(world, one.auth, crcOf(BYTES)));
-      },
-    },
-  'a chunk other than the last missing one returns its number and two nulls': {
-    sentence:
-      'v1 upload | open | upload_part, chunks missing | the chunk number is in range, the chunk has at most 256 KB, its CRC-32 is right | open | The chunk is taken. The answer has its number, and null for file id and code.',
-    async run(t, world) {
-      const { auth } = await world.person();
-      const bytes = smallFile(CHUNK_BYTES + 100);
-      expectOk('init', await initUpload(world, auth, bytes));
-      const part = expectOk('part', await uploadPart(world, auth, bytes, 1));
-      t.same(part.json, { result: { chunkNumber: 1, fileId: null, fileCode: null } });
-    },
-  },
   'the last missing chunk returns id and code; the message is in the chat, and the next upload can open': {
     sentence:
       'v1 upload | open | upload_part, last missing chunk | the CRC-32 of the file is right | complete | Storage has the bytes. The pending message is completed. The answer has file id and code. Buffer space is freed.',
@@ -123,17 +94,6 @@ const V1 = checksOf('3', {
       const next = smallFile();
       expectOk('next', await initUpload(world, person.auth, next));
       expectOk('cancel', await cancelUpload(world, person.auth, crcOf(next)));
-    },
-  },
-  'a cancelled upload refuses chunks, and the next upload can open': {
-    sentence: 'v1 upload | open | cancel_upload | | cancelled | Buffer space is freed.',
-    async run(t, world) {
-      const { auth } = await world.person();
-      const bytes = smallFile();
-      expectOk('init', await initUpload(world, auth, bytes));
-      expectOk('cancel', await cancelUpload(world, auth, crcOf(bytes)));
-      t.equal((await uploadPart(world, auth, bytes, 0)).at('error.code'), 1305);
-      t.equal((await initUpload(world, auth, bytes)).status, 200, 'name, user and CRC32 are free');
     },
   },
 });

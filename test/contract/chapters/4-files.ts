@@ -95,6 +95,12 @@ const V1 = checksOf('4.6', {
   'two nulls are returned until the last missing chunk, in any order; then a file id and its code': {
     sentence:
       '{ result: { chunkNumber, fileId, fileCode } }. Before the last missing chunk, fileId and fileCode are null.',
+    also: [
+      [
+        '3',
+        'v1 upload | open | upload_part, chunks missing | the chunk number is in range, the chunk has at most 256 KB, its CRC-32 is right | open | The chunk is taken. The answer has its number, and null for file id and code.',
+      ],
+    ],
     async run(t, world) {
       const { auth } = await world.person();
       const bytes = smallFile(2 * CHUNK_BYTES + 1);
@@ -121,23 +127,28 @@ const V1 = checksOf('4.6', {
       t.equal((await cancelUpload(world, auth, crcOf(bytes))).at('error.code'), 1305);
     },
   },
-  'the whole file and each chunk have the three headers; a chunk past the end is refused': {
-    sentence:
-      'GET /auth/v1/file/{fileId} | Query part_number, optional (chunks of 256 KB, from zero) | The bytes. A chunk has the headers X-Chunk-CRC32, X-File-Part, Cache-Control.',
-    async run(t, world) {
-      const person = await world.person();
-      const { fileId, bytes } = await uploadV1(world, person, smallFile(CHUNK_BYTES + 5));
-      t.ok((await world.get(`/auth/v1/file/${fileId}`, person.auth)).bytes.equals(bytes));
-      const part = (at: number) => world.get(`/auth/v1/file/${fileId}?part_number=${at}`, person.auth);
-      for (const at of [0, 1]) {
-        const answer = await part(at);
-        t.ok(answer.bytes.equals(bytes.subarray(at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES)), `part ${at}`);
-        for (const name of ['X-Chunk-CRC32', 'X-File-Part', 'Cache-Control'])
-          t.match(answer.header(name), /./);
-      }
-      t.equal((await part(2)).status, 400);
+  'the whole file and each chunk have the three headers: CRC32 of the file, whole-file, part-0/2; one past the end is 400':
+    {
+      sentence:
+        'GET /auth/v1/file/{fileId} | Query part_number, optional (chunks of 256 KB, from zero) | The bytes. A chunk has the headers X-Chunk-CRC32, X-File-Part, Cache-Control. … X-Chunk-CRC32 is the CRC-32 of the whole file, from the metadata of the chat. The values of X-File-Part are whole-file and part-N/total.',
+      async run(t, world) {
+        const person = await world.person();
+        const { fileId, bytes } = await uploadV1(world, person, smallFile(CHUNK_BYTES + 5));
+        const get = (query: string) => world.get(`/auth/v1/file/${fileId}${query}`, person.auth);
+        const shown = (answer: Answer) => [answer.header('x-chunk-crc32'), answer.header('x-file-part')];
+        const crc = String(crcOf(bytes));
+        const whole = await get('');
+        t.same(shown(whole), [crc, 'whole-file']);
+        t.ok(whole.bytes.equals(bytes));
+        for (const at of [0, 1]) {
+          const answer = await get(`?part_number=${at}`);
+          t.ok(answer.bytes.equals(bytes.subarray(at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES)), `part ${at}`);
+          t.same(shown(answer), [crc, `part-${at}/2`]);
+          t.match(answer.header('cache-control'), /./);
+        }
+        t.equal((await get('?part_number=2')).status, 400);
+      },
     },
-  },
   'HEAD returns the headers of GET and no body': {
     sentence: 'HEAD /auth/v1/file/{fileId} | | The headers alone.',
     async run(t, world) {
@@ -186,20 +197,6 @@ const V1_RULES = checksOf('4.6', {
       }
     },
   },
-  'the CRC32 of the file in both modes; whole-file, part-0/2 and part-1/2': {
-    sentence:
-      'X-Chunk-CRC32 is the CRC-32 of the whole file, from the metadata of the chat. The values of X-File-Part are whole-file and part-N/total.',
-    async run(t, world) {
-      const person = await world.person();
-      const { fileId, bytes } = await uploadV1(world, person, smallFile(CHUNK_BYTES + 5));
-      const crc = String(crcOf(bytes));
-      const of = (answer: Answer) => [answer.header('x-chunk-crc32'), answer.header('x-file-part')];
-      const path = `/auth/v1/file/${fileId}`;
-      t.same(of(await world.get(path, person.auth)), [crc, 'whole-file']);
-      for (const at of [0, 1])
-        t.same(of(await world.get(`${path}?part_number=${at}`, person.auth)), [crc, `part-${at}/2`]);
-    },
-  },
   'without a session it is 401; a user who joins the chat reads the file, other users do not': {
     sentence: "A download needs a session in every case, and access by the chat's metadata of the file.",
     async run(t, world) {
@@ -215,15 +212,6 @@ const V1_RULES = checksOf('4.6', {
       // Answers of the chat module on a file are cached for two seconds.
       while (given.status === 404) given = await world.get(path, other.auth);
       t.ok(given.bytes.equals(bytes));
-    },
-  },
-  'the file can be read right after the answer to its last chunk': {
-    sentence: 'There is no call to complete an upload. The upload is complete with its last chunk.',
-    async run(t, world) {
-      const person = await world.person();
-      const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile(10));
-      t.ok((await world.get(`/auth/v1/file/${fileId}`, person.auth)).bytes.equals(bytes));
-      t.ok((await world.get(`/auth/v2/file/${fileCode}`)).bytes.equals(bytes));
     },
   },
 });

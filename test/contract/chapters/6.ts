@@ -230,6 +230,7 @@ const EVENT_TYPES: readonly Check[] = [
 const NOTIFICATIONS = checksOf('6.4', {
   'it is 200 without a body; another notification has no effect and no error': {
     sentence: '/mcp handles one notification, notifications/initialized.',
+    also: [['4.1', 'notifications/initialized | none | 200 without a body.']],
     async run(t, world) {
       const { auth } = await world.agent();
       for (const method of ['notifications/initialized', 'notifications/unknown']) {

@@ -4,16 +4,6 @@ import { expectOk } from '../unshown.ts';
 import { smallFile, uploadV1, uploadV2 } from '../uploads.ts';
 
 export const CHECKS = checksOf('9', {
-  'initialize returns 2024-11-05 for every requested version': {
-    sentence: 'initialize reports the MCP protocol version 2024-11-05.',
-    async run(t, world) {
-      for (const protocolVersion of ['2024-11-05', '2025-06-18', '1999-01-01']) {
-        const hello = { protocolVersion, capabilities: {}, clientInfo: { name: 'c', version: '1' } };
-        const answer = await world.rpc({}, 'initialize', hello);
-        t.equal(answer.at('result.protocolVersion'), '2024-11-05', protocolVersion);
-      }
-    },
-  },
   'every described path under /auth has its version; a file of either transport can be read through both': {
     sentence:
       'The version of a REST path is a segment: /auth/v1/... and /auth/v2/... (both versions of the file transport remain).',
