@@ -1,5 +1,6 @@
 /** A self-signed certificate for loopback, made anew for a test: no key lies in the tree. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import type { Test } from 'tap';
 
 /** DER: tag, length, content (X.690 8.1). */
 function der(tag: number, ...content: Uint8Array[]): Buffer {
@@ -59,4 +60,11 @@ export function makeCertificate(kind: 'ec' | 'rsa' = 'ec'): Certificate {
 
 function signed(bytes: Uint8Array, key: KeyObject): Buffer {
   return sign('sha256', bytes, key);
+}
+
+/** A new certificate, and its files for a listener. */
+export function certificateFiles(t: Test): { certificate: string; tls: { cert: string; key: string } } {
+  const { certificate, key } = makeCertificate();
+  const folder = t.testdir({ 'cert.pem': certificate, 'key.pem': key });
+  return { certificate, tls: { cert: `${folder}/cert.pem`, key: `${folder}/key.pem` } };
 }

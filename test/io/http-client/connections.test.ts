@@ -81,13 +81,6 @@ function relayed(
   return { over, flow: () => flow };
 }
 
-t.test('connections: calls one after the other share a connection', async (t) => {
-  const module = await startRawModule(t, (_text, socket) => socket.write(OK));
-  const client = clientOf(t);
-  for (let call = 0; call < 20; call += 1) t.equal(textOf(await client.call(request(module.url))), 'ok');
-  t.equal(module.sockets.length, 1);
-});
-
 // covers R47
 t.test('connections: one with bytes after the answer is never used again', async (t) => {
   const module = await startRawModule(t, (_text, socket, connection) =>

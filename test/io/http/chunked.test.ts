@@ -2,7 +2,6 @@
  * Requests hidden in a chunked body (docs/decisions/0090). uWebSockets.js reads `1;a` as 442 bytes and drops two bytes of a
  * trailer, so it finds another end of the body than a proxy. What follows is never handled.
  */
-import { writeFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
@@ -14,7 +13,7 @@ import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { type OutgoingBody, StreamReply } from '../../../src/io/http/exchange/stream.ts';
 import { omitServerHeader } from '../../../src/io/http/listen/server.ts';
 import { type AnyRoute, defineRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
-import { makeCertificate } from '../../support/certificate.ts';
+import { certificateFiles } from '../../support/certificate.ts';
 import {
   connectRaw,
   type HttpFixture,
@@ -255,11 +254,8 @@ t.test('chunked: a request that is cut anywhere in its body is answered at most 
 
 // covers S42
 t.test('chunked: the same over TLS, in one segment and in two', async (t) => {
-  const directory = t.testdir({});
-  const { certificate, key } = makeCertificate();
-  writeFileSync(`${directory}/cert.pem`, certificate);
-  writeFileSync(`${directory}/key.pem`, key);
-  const fixture = start(t, { tls: { cert: `${directory}/cert.pem`, key: `${directory}/key.pem` } });
+  const { certificate, tls: files } = certificateFiles(t);
+  const fixture = start(t, { tls: files });
   for (const path of ['/raw', '/json', '/stream', '/sized', '/nowhere']) {
     for (const parts of [[head('POST', path) + TRICK + HIDDEN], [head('POST', path) + TRICK, HIDDEN]]) {
       const socket = tls.connect({

@@ -1,14 +1,13 @@
 /** Attacks on the HTTP front, sent byte by byte over raw sockets (docs/SECURITY.md). */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import https from 'node:https';
 import net from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
+import { sendHttp } from '../../../kit/http.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { object, text } from '../../../src/domain/schema.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
@@ -18,7 +17,7 @@ import { createServer } from '../../../src/io/http/listen/server.ts';
 import { type AnyRoute, Reply, type RouteContext } from '../../../src/io/http/table/route.ts';
 import { BODY_BYTES_MAX } from '../../../src/io/http/table/router.ts';
 import { seededNumbers } from '../../support/actors/actors.ts';
-import { makeCertificate } from '../../support/certificate.ts';
+import { certificateFiles } from '../../support/certificate.ts';
 import { count, depth } from '../../support/depth.ts';
 import {
   connectRaw,
@@ -410,30 +409,10 @@ t.test(
 );
 
 t.test('front: TLS requests take the same pipeline, and plain HTTP on that port is no request', async (t) => {
-  const directory = t.testdir({});
-  const { certificate, key } = makeCertificate();
-  writeFileSync(`${directory}/cert.pem`, certificate);
-  writeFileSync(`${directory}/key.pem`, key);
-  const fixture = start(t, { tls: { cert: `${directory}/cert.pem`, key: `${directory}/key.pem` } });
-  const answer = await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
-    const options = {
-      host: '127.0.0.1',
-      port: fixture.port,
-      path: '/hello',
-      ca: certificate,
-      agent: false as const,
-    };
-    https
-      .get(options, (response) => {
-        let body = '';
-        response.on('data', (bytes) => {
-          body += String(bytes);
-        });
-        response.on('end', () => resolve({ status: response.statusCode, body }));
-      })
-      .on('error', reject);
-  });
-  t.same(answer, { status: 200, body: '{"result":"hello"}' });
+  const { certificate, tls } = certificateFiles(t);
+  const fixture = start(t, { tls });
+  const answer = await sendHttp(`https://127.0.0.1:${fixture.port}/hello`, { ca: certificate });
+  t.match(answer, { status: 200, text: '{"result":"hello"}' });
   t.notMatch(await outcome(fixture.port, requestText('GET', '/hello')), 'HTTP/1.1 200');
   t.equal(fixture.finished.length, 1);
 });

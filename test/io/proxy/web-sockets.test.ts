@@ -298,13 +298,17 @@ const binary = (payload: Uint8Array) => frame({ opcode: BINARY, payload });
 const euro = Buffer.from('€');
 const MIB = 1024 * 1024;
 
-const passes = (name: string, messages: FrameCase['messages'], ...frames: Buffer[]): FrameCase => ({
-  ...{ name, frames },
-  ...(messages === undefined ? {} : { messages }),
+const passes = (name: string, messages: readonly (string | Buffer)[], ...frames: Buffer[]): FrameCase => ({
+  name,
+  frames,
+  messages,
 });
 /** Both sides get the code. */
 const closes = (name: string, code: number, ...frames: Buffer[]): FrameCase => ({
-  ...{ name, frames, module: code, client: code },
+  name,
+  frames,
+  module: code,
+  client: code,
 });
 const cut = (name: string, ...frames: Buffer[]): FrameCase => ({ name, frames, module: 1006, client: null });
 
@@ -323,21 +327,26 @@ const FRAMES: readonly FrameCase[] = [
   passes(
     'a message in three fragments',
     ['ab'],
-    ...[part(TEXT, 'a', false), part(CONTINUATION, '', false), part(CONTINUATION, 'b', true)],
+    part(TEXT, 'a', false),
+    part(CONTINUATION, '', false),
+    part(CONTINUATION, 'b', true),
   ),
   passes(
     'control frames between fragments',
     [Buffer.from('ab')],
-    ...[part(BINARY, 'a', false), frame({ opcode: PING, payload: 'p' }), frame({ opcode: PONG })],
+    part(BINARY, 'a', false),
+    frame({ opcode: PING, payload: 'p' }),
+    frame({ opcode: PONG }),
     part(CONTINUATION, 'b', true),
   ),
   passes(
     'a character in two fragments',
     ['€'],
-    ...[part(TEXT, euro.subarray(0, 1), false), part(CONTINUATION, euro.subarray(1), true)],
+    part(TEXT, euro.subarray(0, 1), false),
+    part(CONTINUATION, euro.subarray(1), true),
   ),
-  passes('a ping of 125 bytes', undefined, frame({ opcode: PING, payload: 'p'.repeat(125) })),
-  passes('a pong that nothing asked for', undefined, frame({ opcode: PONG, payload: 'p' })),
+  passes('a ping of 125 bytes', [], frame({ opcode: PING, payload: 'p'.repeat(125) })),
+  passes('a pong that nothing asked for', [], frame({ opcode: PONG, payload: 'p' })),
   passes('bytes that are not UTF-8 in a binary', [Buffer.from([0xff])], binary(Buffer.from([0xff]))),
   { name: 'a close frame with code 1000', frames: [closeFrame(1000, 'x')], client: 1000 },
   closes('a close frame without a code', 1005, closeFrame()),
@@ -353,7 +362,8 @@ const FRAMES: readonly FrameCase[] = [
   cut('a surrogate', text(Buffer.from([0xed, 0xa0, 0x80]))),
   cut(
     'fragments that are not UTF-8 together',
-    ...[part(TEXT, euro.subarray(0, 1), false), part(CONTINUATION, 'x', true)],
+    part(TEXT, euro.subarray(0, 1), false),
+    part(CONTINUATION, 'x', true),
   ),
   cut('a continuation without a beginning', part(CONTINUATION, 'a', true)),
   cut('a new message within another', part(TEXT, 'a', false), part(TEXT, 'b', true)),
@@ -365,7 +375,8 @@ const FRAMES: readonly FrameCase[] = [
   closes(
     'above 1 MiB in fragments',
     1009,
-    ...[part(BINARY, Buffer.alloc(MIB), false), part(CONTINUATION, 'a', true)],
+    part(BINARY, Buffer.alloc(MIB), false),
+    part(CONTINUATION, 'a', true),
   ),
   cut('above 2 MiB', frame({ opcode: BINARY, declaredBytes: 3 * MIB })),
   cut('a length of 2^63', Buffer.from([0x82, 0xff, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4])),
