@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { toHttpDate } from '../../../src/domain/files/http-dates.ts';
 import { judgeDownload } from '../../../src/domain/files/preconditions.ts';
 import { etagOf } from '../../../src/io/files/download/headers.ts';
@@ -16,6 +16,7 @@ import {
   BASIC_BEARER,
   BEARER,
   type DownloadFixture,
+  type DownloadFixtureOptions,
   MODIFIED_MS,
   READER_ID,
   SID,
@@ -27,6 +28,13 @@ import { connectRaw, promiseOf, type RawAnswer, requestText, sendRaw } from '../
 const COOKIE = { Cookie: `sid=${SID}` };
 const AGENT = { Authorization: `Bearer ${BEARER}` };
 const VALIDATORS = ['etag', 'last-modified'];
+
+/** With the file 7 of ten bytes, and its address by code. */
+async function startOne(t: Test, options: DownloadFixtureOptions = {}) {
+  const fixture = await startDownloads(t, options);
+  const file = await fixture.put('7', TEN_BYTES);
+  return { ...fixture, file, byCode: `/auth/v2/file/${fixture.codes.encode('7')}` };
+}
 
 function codeOf({ body }: RawAnswer): number {
   return (JSON.parse(body) as { error: { code: number } }).error.code;
@@ -114,8 +122,7 @@ for (const version of ['v1', 'v2'] as const) {
 }
 
 t.test('any fields: the front answers what the pure rules say, byte for byte', async (t) => {
-  const { http, codes, put } = await startDownloads(t);
-  const file = await put('7', TEN_BYTES);
+  const { http, file, byCode } = await startOne(t);
   const facts = { etag: etagOf(file), modifiedMs: MODIFIED_MS, sizeBytes: 10 };
   const part = fc.constantFrom('bytes=', '0', '-', '5', ',', '12', ' ', '*', '"x"', 'W/', facts.etag, 'x');
   const near = fc.array(part, { maxLength: 9 }).map((parts) => parts.join('').trim());
@@ -138,9 +145,7 @@ t.test('any fields: the front answers what the pure rules say, byte for byte', a
       const named: Record<string, string> = {};
       for (const [name, value] of Object.entries(sent))
         if (value !== undefined) named[name.replace(/[A-Z]/g, (letter) => `-${letter}`)] = value;
-      const { status, headers, body } = await connection.ask(
-        requestText('GET', `/auth/v2/file/${codes.encode('7')}`, named),
-      );
+      const { status, headers, body } = await connection.ask(requestText('GET', byCode, named));
       const verdict = judgeDownload(sent, facts, http.time.nowMs);
       if (status !== verdict.status) return false;
       if (verdict.status === 200) return body === TEN_BYTES;
@@ -204,9 +209,7 @@ t.test('404: comes before conditions and ranges', async (t) => {
 });
 
 t.test('conditions: fields that come twice are one list, anything else twice is void', async (t) => {
-  const { http, codes, put } = await startDownloads(t);
-  const file = await put('7', TEN_BYTES);
-  const path = `/auth/v2/file/${codes.encode('7')}`;
+  const { http, file, byCode: path } = await startOne(t);
   const twice = (...lines: string[]) =>
     sendRaw(http.port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${lines.join('\r\n')}\r\n\r\n`);
   const matched = await twice('If-None-Match: "x"', `If-None-Match: ${etagOf(file)}`);
@@ -219,12 +222,11 @@ t.test('conditions: fields that come twice are one list, anything else twice is 
 });
 
 t.test('validators: Last-Modified of a file that was just sent is not later than Date', async (t) => {
-  const { http, codes, chat, fileCache, put } = await startDownloads(t);
-  const file = await put('7', TEN_BYTES);
+  const { http, chat, fileCache, file, byCode } = await startOne(t);
   for (let round = 0; round < 50; round += 1) {
     chat.set('7', { ...file, sentMs: Date.now() });
     fileCache.forget(new Set(['7']));
-    const { headers } = await http.ask('GET', `/auth/v2/file/${codes.encode('7')}`);
+    const { headers } = await http.ask('GET', byCode);
     const [date, modified] = [headers['date'], headers['last-modified']].map((text) =>
       Date.parse(text ?? ''),
     );
@@ -235,8 +237,7 @@ t.test('validators: Last-Modified of a file that was just sent is not later than
 
 // covers R66
 t.test('v1: needs the cookie of a session; a bearer or nothing is 401', async (t) => {
-  const { http, codes, put, asked, ended } = await startDownloads(t);
-  await put('7', TEN_BYTES);
+  const { http, codes, asked, ended } = await startOne(t);
   for (const headers of [{}, AGENT, { Cookie: 'sid=unknown' }])
     t.same(refusal(await http.ask('GET', '/auth/v1/file/7', headers)), [401, 1101]);
   t.same(asked, [], 'the chat module receives nothing');
@@ -320,10 +321,9 @@ t.test(
 
 // covers R67
 t.test('access: one that is taken away, and a file that is deleted, hold two seconds later', async (t) => {
-  const { http, codes, put, closed, chat, asked } = await startDownloads(t);
-  const file = await put('7', TEN_BYTES);
+  const { http, closed, chat, asked, file, byCode: path } = await startOne(t);
   const byId = () => http.ask('GET', '/auth/v2/file/7', COOKIE);
-  const byCode = () => http.ask('GET', `/auth/v2/file/${codes.encode('7')}`);
+  const byCode = () => http.ask('GET', path);
   const both = async () => [(await byId()).status, (await byCode()).status];
   t.same(await both(), [200, 200]);
   t.same(await both(), [200, 200]);
@@ -344,8 +344,7 @@ t.test('access: one that is taken away, and a file that is deleted, hold two sec
 
 // covers R73
 t.test('v2: raw ids are for users, and for others by the setting alone', async (t) => {
-  const { http, put, asked } = await startDownloads(t);
-  await put('7', TEN_BYTES);
+  const { http, asked } = await startOne(t);
   const get = (headers: Record<string, string> = {}) => http.ask('GET', '/auth/v2/file/7', headers);
   t.same(refusal(await get()), [401, 1101]);
   t.same(refusal(await get({ Cookie: 'sid=stale' })), [401, 1101]);
@@ -367,9 +366,7 @@ t.test('v2: raw ids are for users, and for others by the setting alone', async (
 
 // covers R73
 t.test('v2: a stale bearer does no harm to a download by code', async (t) => {
-  const { http, codes, put, asked } = await startDownloads(t);
-  await put('7', TEN_BYTES);
-  const path = `/auth/v2/file/${codes.encode('7')}`;
+  const { http, asked, byCode: path } = await startOne(t);
   const answerOf = async (headers: Record<string, string>, at = path) => {
     const { status, body, headers: got } = await http.ask('GET', at, headers);
     return { status, body: status === 200 ? body : undefined, caching: got['cache-control'] };
@@ -394,9 +391,7 @@ t.test('v2: a stale bearer does no harm to a download by code', async (t) => {
 
 // covers R73 R106
 t.test('v2: with FileDownloadAuthRequired every download needs a session, codes too', async (t) => {
-  const { http, codes, put } = await startDownloads(t);
-  await put('7', TEN_BYTES);
-  const path = `/auth/v2/file/${codes.encode('7')}`;
+  const { http, byCode: path } = await startOne(t);
   const get = (at: string, headers: Record<string, string> = {}) => http.ask('GET', at, headers);
   t.equal((await get(path)).status, 200);
   http.settings.set('FileDownloadAuthRequired', 1);
@@ -410,8 +405,7 @@ t.test('v2: with FileDownloadAuthRequired every download needs a session, codes 
 
 // covers P8 R73 S103
 t.test('v2: a session without proof and McpBasicPersonalReads false: raw ids are 403, not 401', async (t) => {
-  const { http, codes, put, closed, asked } = await startDownloads(t);
-  await put('7', TEN_BYTES);
+  const { http, closed, asked, byCode: codePath } = await startOne(t);
   // Access of the account is not looked at for them.
   closed.add('7');
   const get = (path: string, headers: Record<string, string> = {}) => http.ask('GET', path, headers);
@@ -436,7 +430,7 @@ t.test('v2: a session without proof and McpBasicPersonalReads false: raw ids are
       }
     }
     for (const token of [BASIC_BEARER, APP_BEARER]) {
-      const byCode = await get(`/auth/v2/file/${codes.encode('7')}`, { Authorization: `Bearer ${token}` });
+      const byCode = await get(codePath, { Authorization: `Bearer ${token}` });
       t.equal(byCode.status, 200, 'it is a session for all that');
     }
   }
@@ -445,8 +439,7 @@ t.test('v2: a session without proof and McpBasicPersonalReads false: raw ids are
 
 // covers P8 R73
 t.test('v2: with McpBasicPersonalReads a session without proof reads raw ids of its account', async (t) => {
-  const { http, put, closed, asked } = await startDownloads(t, { personalReads: true });
-  await put('7', TEN_BYTES);
+  const { http, put, closed, asked } = await startOne(t, { personalReads: true });
   await put('8', TEN_BYTES);
   closed.add('8');
   for (const byId of [0, 1])
@@ -506,8 +499,7 @@ t.test('digests: CRC-32 and a known SHA-256 of the whole file, as the client wan
 
 // covers R73
 t.test('v2: a signed McpApp session proved its key: raw ids with the access of its account', async (t) => {
-  const { http, put, closed, asked } = await startDownloads(t);
-  await put('7', TEN_BYTES);
+  const { http, put, closed, asked } = await startOne(t);
   await put('8', TEN_BYTES);
   closed.add('8');
   const headers = { Authorization: `Bearer ${SIGNED_APP_BEARER}` };
@@ -522,8 +514,7 @@ t.test('v2: a signed McpApp session proved its key: raw ids with the access of i
 
 // covers R67
 t.test('codes: unknown, tampered with, and raw ids that are none are all 404', async (t) => {
-  const { http, codes, put } = await startDownloads(t);
-  await put('7', TEN_BYTES);
+  const { http, codes } = await startOne(t);
   const code = codes.encode('7');
   const tampered = (code.startsWith('A') ? 'B' : 'A') + code.slice(1);
   const none = [

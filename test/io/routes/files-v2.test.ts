@@ -16,6 +16,14 @@ import { SlowWorkers } from '../../support/files/slow-workers.ts';
 const CAP = 1_000_000;
 const BYTES = Buffer.from('0123456789abcdefghij');
 
+const VERSION = { 'Upload-Draft-Interop-Version': '8' };
+const chunked = (bytes: Buffer) => ({ body: new Blob([bytes]).stream(), duplex: 'half' }) as RequestInit;
+const progressOf = ({ status, headers }: Response) => [
+  status,
+  headers.get('Upload-Complete'),
+  headers.get('Upload-Offset'),
+];
+
 interface Envelope {
   readonly result?: string;
   readonly error?: { readonly code: number };
@@ -188,8 +196,8 @@ t.test('v2 stream: a form and a coded body are 415, nothing is stored and the dr
       t.equal(await codeOf(answer), '415/1007', `${method} ${JSON.stringify(headers)}`);
     }
   }
-  const chunked = { body: new Blob([BYTES]).stream(), duplex: 'half', headers: FORMS[0] } as RequestInit;
-  t.equal(await codeOf(await fixture.stream(fileId, chunked)), '415/1007', 'chunked');
+  const form = { ...chunked(BYTES), headers: FORMS[0] ?? {} };
+  t.equal(await codeOf(await fixture.stream(fileId, form)), '415/1007', 'chunked');
   t.same(fixture.names(), before);
   t.match(fixture.chat.byFile(fileId), { state: 'pending' });
   const head = await fixture.stream(fileId, { method: 'HEAD' });
@@ -205,7 +213,7 @@ t.test('v2 stream: declared and chunked bodies of any type become the file, with
   const bytes = randomBytes(3 * 1024 * 1024 + 17);
   const bodies: [string, RequestInit][] = [
     ['declared', { body: bytes }],
-    ['chunked', { body: new Blob([bytes]).stream(), duplex: 'half' } as RequestInit],
+    ['chunked', chunked(bytes)],
     ['typed', { body: bytes, headers: { 'Content-Type': 'application/octet-stream' } }],
     ['another type', { body: bytes, headers: { 'Content-Type': 'text/html' } }],
   ];
@@ -226,7 +234,6 @@ t.test('v2 stream: declared and chunked bodies of any type become the file, with
 // covers R27
 t.test('v2 stream: a size that was not declared, none at all, too much: refused and removed', async (t) => {
   const fixture = await startDrafts(t, { settings: { FileMaxSizeBytes: CAP } });
-  const chunked = (bytes: Buffer) => ({ body: new Blob([bytes]).stream(), duplex: 'half' }) as RequestInit;
   const rows: [string, string | undefined, RequestInit, string][] = [
     ['shorter', '21', { body: BYTES }, '400/1307'],
     ['shorter, chunked', '21', chunked(BYTES), '400/1307'],
@@ -342,20 +349,14 @@ t.test(
 // covers R68
 t.test('v2 stream: resumable uploads: pieces, HEAD, 409 with the right offset, DELETE', async (t) => {
   const fixture = await startDrafts(t);
-  const version = { 'Upload-Draft-Interop-Version': '8' };
   const fileId = await fixture.create({ fileSize: '20' });
   const begun = await fixture.stream(fileId, {
     body: BYTES.subarray(0, 12),
-    headers: { ...version, 'Upload-Complete': '?0' },
+    headers: { ...VERSION, 'Upload-Complete': '?0' },
   });
-  t.match(
-    [begun.status, begun.headers.get('Upload-Complete'), begun.headers.get('Upload-Offset')],
-    [200, '?0', '12'],
-  );
+  t.same(progressOf(begun), [200, '?0', '12']);
   const head = await fixture.stream(fileId, { method: 'HEAD' });
-  t.equal(head.status, 204);
-  t.equal(head.headers.get('Upload-Offset'), '12');
-  t.equal(head.headers.get('Upload-Complete'), '?0');
+  t.same(progressOf(head), [204, '?0', '12']);
   t.equal(head.headers.get('Upload-Length'), '20');
   t.match(head.headers.get('Upload-Limit') ?? '', /^max-size=20971520, max-age=3[56][0-9]{2}$/);
   t.equal(head.headers.get('Cache-Control'), 'no-store');
@@ -364,7 +365,7 @@ t.test('v2 stream: resumable uploads: pieces, HEAD, 409 with the right offset, D
       method: 'PATCH',
       body,
       headers: {
-        ...version,
+        ...VERSION,
         'Upload-Complete': complete,
         'Upload-Offset': offset,
         'Content-Type': 'application/partial-upload',
@@ -382,15 +383,12 @@ t.test('v2 stream: resumable uploads: pieces, HEAD, 409 with the right offset, D
   );
   t.equal((await fixture.stream(fileId, { method: 'HEAD' })).headers.get('Upload-Offset'), '12');
   const done = await append('12', BYTES.subarray(12), '?1');
-  t.match(
-    [done.status, done.headers.get('Upload-Complete'), done.headers.get('Upload-Offset')],
-    [200, '?1', '20'],
-  );
+  t.same(progressOf(done), [200, '?1', '20']);
   t.same(fixture.file(fileId), BYTES);
   const given = await fixture.create();
-  const kept = { body: BYTES, headers: { ...version, 'Upload-Complete': '?0' } };
+  const kept = { body: BYTES, headers: { ...VERSION, 'Upload-Complete': '?0' } };
   t.equal((await fixture.stream(given, kept)).status, 200);
-  const last = { headers: { ...version, 'Upload-Complete': '?1', 'Upload-Offset': '20' } };
+  const last = { headers: { ...VERSION, 'Upload-Complete': '?1', 'Upload-Offset': '20' } };
   t.equal((await fixture.stream(given, last)).status, 200, 'an empty last piece');
   t.same(fixture.file(given), BYTES);
   const dropped = await fixture.create();
@@ -407,10 +405,9 @@ t.test('v2 stream: resumable uploads: pieces, HEAD, 409 with the right offset, D
 // covers P2 P3
 t.test('v2 stream: the end of a complete upload again gets the first answer for ten minutes', async (t) => {
   const fixture = await startDrafts(t);
-  const version = { 'Upload-Draft-Interop-Version': '8' };
   const fileId = await fixture.create({ fileSize: '20' });
   const send = (headers: Record<string, string>, body?: Buffer) =>
-    fixture.stream(fileId, { headers: { ...version, ...headers }, ...(body === undefined ? {} : { body }) });
+    fixture.stream(fileId, { headers: { ...VERSION, ...headers }, ...(body === undefined ? {} : { body }) });
   const more = { 'Upload-Complete': '?0' };
   const at = (offset: number) => ({ 'Upload-Complete': '?1', 'Upload-Offset': String(offset) });
   t.equal((await send(more, BYTES.subarray(0, 12))).status, 200);
@@ -421,17 +418,10 @@ t.test('v2 stream: the end of a complete upload again gets the first answer for 
   ];
   for (const [what, headers, body] of repeats) {
     const answer = await send(headers, body);
-    t.match(
-      [answer.status, answer.headers.get('upload-complete'), answer.headers.get('upload-offset')],
-      [200, '?1', '20'],
-      what,
-    );
+    t.same(progressOf(answer), [200, '?1', '20'], what);
   }
   const head = await fixture.stream(fileId, { method: 'HEAD' });
-  t.match(
-    [head.status, head.headers.get('upload-complete'), head.headers.get('upload-offset')],
-    [204, '?1', '20'],
-  );
+  t.same(progressOf(head), [204, '?1', '20']);
   const changed = Buffer.from(BYTES.subarray(12)).fill('x', 0, 1);
   const refusals: readonly (readonly [string, Record<string, string>, Buffer?])[] = [
     ['other bytes', at(12), changed],
@@ -482,7 +472,7 @@ t.test('v2 stream: a repeat under way while the file becomes complete gets the f
   const fileId = await fixture.create();
   const send = (method: string, offset: number, complete: boolean, body?: Buffer) => {
     const headers = {
-      'Upload-Draft-Interop-Version': '8',
+      ...VERSION,
       'Upload-Offset': String(offset),
       'Upload-Complete': complete ? '?1' : '?0',
     };

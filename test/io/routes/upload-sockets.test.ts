@@ -13,7 +13,7 @@ import {
   OWNER_ID,
   startDrafts,
 } from '../../support/files/drafts.ts';
-import { connectRaw, requestText, until } from '../../support/http.ts';
+import { connectRaw, type RawConnection, requestText, until } from '../../support/http.ts';
 
 const COOKIE = { Cookie: 'sid=person' };
 const MEGABYTE = 1024 * 1024;
@@ -41,6 +41,24 @@ async function halfWay(
   socket.write(head(fileId, headers) + sent);
   await until(() => fixture.receiver.counters().receivedBytes >= before + 1000);
   return socket;
+}
+
+/** The same over a connection whose answer is read. */
+async function begun(
+  fixture: DraftFixture,
+  fileId: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<RawConnection> {
+  const before = fixture.receiver.counters().receivedBytes;
+  const connection = connectRaw(fixture.http.port);
+  connection.send(`${head(fileId, { 'Content-Length': '5000', ...headers })}${'x'.repeat(1000)}`);
+  await until(() => fixture.receiver.counters().receivedBytes >= before + 1000);
+  return connection;
+}
+
+/** Status and code of an error. */
+async function refusalOf(answer: Response): Promise<[number, number]> {
+  return [answer.status, ((await answer.json()) as { error: { code: number } }).error.code];
 }
 
 async function isRunning({ uploads }: DraftFixture): Promise<boolean> {
@@ -157,9 +175,7 @@ t.test('v2 stream: a body longer than its Content-Length ends where it said', as
 t.test('v2 stream: a second request takes over from the first, which gets 409', async (t) => {
   const fixture = await startDrafts(t);
   const fileId = await fixture.create();
-  const first = connectRaw(fixture.http.port);
-  first.send(`${head(fileId, { 'Content-Length': '5000' })}${'x'.repeat(1000)}`);
-  await until(() => fixture.receiver.counters().receivedBytes === 1000);
+  const first = await begun(fixture, fileId);
   const second = await fixture.stream(fileId, { body: 'the second' });
   t.equal(second.status, 200);
   const refused = await first.answer();
@@ -186,9 +202,7 @@ t.test('v2 stream: of many requests for one draft exactly one completes it', asy
 t.test('v2 stream: HEAD ends a piece that runs, so that its figure holds, and no whole upload', async (t) => {
   const fixture = await startDrafts(t);
   const fileId = await fixture.create();
-  const first = connectRaw(fixture.http.port);
-  first.send(`${head(fileId, { 'Content-Length': '5000', 'Upload-Complete': '?1' })}${'x'.repeat(1000)}`);
-  await until(() => fixture.receiver.counters().receivedBytes === 1000);
+  const first = await begun(fixture, fileId, { 'Upload-Complete': '?1' });
   const told = await fixture.stream(fileId, { method: 'HEAD' });
   t.equal(told.headers.get('Upload-Offset'), '1000');
   t.equal((await first.answer()).status, 409);
@@ -270,20 +284,16 @@ t.test('v2 stream: the progress of a slow resumable body is saved after 2 s, of 
 
 t.test('v2 stream: a draft that expires or is given up under a stream leaves nothing', async (t) => {
   const fixture = await startDrafts(t);
-  for (const how of [{}, { Range: 'bytes=0-' }]) {
+  for (const how of [{}, { Range: 'bytes=0-' }] as Record<string, string>[]) {
     const expiring = await fixture.create();
-    const stream = connectRaw(fixture.http.port);
-    stream.send(`${head(expiring, { ...how, 'Content-Length': '5000' })}${'x'.repeat(1000)}`);
-    await until(async () => await isRunning(fixture));
+    const stream = await begun(fixture, expiring, how);
     await fixture.actors.advance(HOUR_MS);
     t.match(await stream.answer(), { status: 404 });
     await until(() => isGone(fixture, expiring));
     stream.close();
   }
   const given = await fixture.create();
-  const first = connectRaw(fixture.http.port);
-  first.send(`${head(given, { 'Content-Length': '5000' })}${'x'.repeat(1000)}`);
-  await until(async () => await isRunning(fixture));
+  const first = await begun(fixture, given);
   t.equal((await fixture.stream(given, { method: 'DELETE' })).status, 204);
   t.equal((await first.answer()).status, 409);
   await until(() => isGone(fixture, given));
@@ -325,9 +335,8 @@ t.test(
     const body = Buffer.alloc(2 * MEGABYTE, 1);
     const whole = await fixture.create();
     const answer = await fixture.stream(whole, { body });
-    t.equal(answer.status, 503);
-    t.equal(((await answer.json()) as { error: { code: number } }).error.code, 1013);
     t.ok(answer.headers.has('Retry-After'));
+    t.same(await refusalOf(answer), [503, 1013]);
     await until(() => isGone(fixture, whole));
     const piece = await fixture.create({ fileSize: String(body.length) });
     t.equal((await fixture.stream(piece, { body, headers: { Range: 'bytes=0-' } })).status, 503);
@@ -361,9 +370,7 @@ t.test('v2 stream: completion with the module down is 1310, on a failing storage
   });
   const down = await fixture.create();
   fixture.chat.mode = 'down';
-  const refused = await fixture.stream(down, { body: 'bytes' });
-  t.equal(refused.status, 502);
-  t.equal(((await refused.json()) as { error: { code: number } }).error.code, 1310);
+  t.same(await refusalOf(await fixture.stream(down, { body: 'bytes' })), [502, 1310]);
   await until(() => fixture.names().length === 0);
   fixture.chat.mode = 'ok';
   await until(async () => {
@@ -372,9 +379,7 @@ t.test('v2 stream: completion with the module down is 1310, on a failing storage
   });
   broken = true;
   const unpublished = await fixture.create();
-  const failed = await fixture.stream(unpublished, { body: 'bytes' });
-  t.equal(failed.status, 503);
-  t.equal(((await failed.json()) as { error: { code: number } }).error.code, 1312);
+  t.same(await refusalOf(await fixture.stream(unpublished, { body: 'bytes' })), [503, 1312]);
   broken = false;
   await until(() => isGone(fixture, unpublished));
 });
