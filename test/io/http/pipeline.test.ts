@@ -113,17 +113,6 @@ t.test('pipeline: a plain value is answered in the success envelope with the sec
   ]);
 });
 
-t.test(
-  'pipeline: a promise is answered when it resolves, on the same connection as the next request',
-  async (t) => {
-    const { port } = start(t);
-    const connection = closeAfter(t, connectRaw(port));
-    for (const path of ['/later', '/hello', '/later']) {
-      t.equal((await connection.ask(requestText('GET', path))).body, `{"result":"${path.slice(1)}"}`);
-    }
-  },
-);
-
 // covers S2
 t.test(
   'pipeline: HEAD of a GET route is answered with headers only, and the next request parses',

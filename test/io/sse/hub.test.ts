@@ -139,29 +139,6 @@ t.test('fan-out: an event of one user costs nothing for the others', async (t) =
   t.equal(hub.counters().writes - before, 2);
 });
 
-t.test('fan-out: a burst larger than the ring reaches every client that keeps up', async (t) => {
-  const { world, log, hub, connect } = start({ ring: { framesMax: 8, sizeBytesMax: 4_000 } });
-  const fast = connect();
-  const slow = connect({}, 300);
-  for (let n = 0; n < 500; n += 1)
-    log.append(undefined, JSON.stringify('x'.repeat(n % 7 === 0 ? 3_000 : 10)));
-  world.settle();
-  t.same(
-    idsOf(fast),
-    Array.from({ length: 500 }, (_, index) => `e1-${index + 1}`),
-  );
-  t.ok(slow.cutOff, 'a client that reads nothing is dropped');
-  t.equal(hub.counters().lag, 1);
-  t.ok(hub.counters().ringFrames <= 8);
-  const again = connect({ lastEventId: slow.reader.lastEventId });
-  world.settle();
-  t.same(
-    idsOf(again).length,
-    500 - Number(slow.reader.lastEventId.slice(3)),
-    'and misses nothing when it returns',
-  );
-});
-
 t.test('replay: short steps, one read for all clients that reconnect together', async (t) => {
   const log = new MemoryLog();
   for (let n = 0; n < 20_000; n += 1) log.add(n % 10 === 0 ? '1' : '2');
@@ -189,38 +166,6 @@ t.test('replay: short steps, one read for all clients that reconnect together', 
     all(`e1-${live.sequence}`),
   );
 });
-
-t.test(
-  'replay: what leaves the log under way is a reset, for readers of the log and of the ring',
-  async (t) => {
-    const log = new MemoryLog();
-    for (let n = 0; n < 10_000; n += 1) log.add('1');
-    const { world, connect, hub } = start({}, log);
-    const behind = connect({ lastEventId: 'e1-1' }, 20_000);
-    for (let turn = 0; turn < 5; turn += 1) world.turn();
-    const reached = Number(behind.reader.lastEventId.slice(3));
-    t.ok(reached > 1 && reached < 5_000, `${reached}`);
-    log.trim(9_000);
-    behind.makeRoom(ROOM);
-    world.settle();
-    t.match(behind.reader.events.at(-1), {
-      type: 'reset',
-      id: 'e1-10000',
-      data: '{"oldest":"e1-9001","newest":"e1-10000"}',
-    });
-    const live = connect();
-    for (let n = 0; n < 50; n += 1) log.add('1');
-    log.trim(1_049);
-    log.tell();
-    world.settle();
-    t.match(
-      live.reader.events,
-      [{ type: 'reset', id: 'e1-10050' }],
-      'the position of its reset is not sent again',
-    );
-    t.equal(hub.counters().resets, 3);
-  },
-);
 
 t.test('replay: a session that requests the whole log repeatedly is refused for a while', async (t) => {
   const log = new MemoryLog();
@@ -359,12 +304,6 @@ t.test('node: events that left the log while a client waited for them are a rese
   log.tell();
   world.settle();
   t.match(ahead.reader.events, [{ type: 'reset' }]);
-});
-
-t.test('without a cluster: a position that the log never had gets a reset at once', async (t) => {
-  const { log, connect } = start();
-  log.append('1');
-  t.match(connect({ lastEventId: 'e1-3' }).reader.events, [{ type: 'reset' }]);
 });
 
 // covers C23

@@ -16,6 +16,9 @@ const CLIENTS = 5;
 /** The registry counts the connects of a session for as long. */
 const CONNECTS_WINDOW_MS = 10_000;
 
+/** Small, so that most runs overrun it. */
+const RING = { framesMax: 6, sizeBytesMax: 2_000 };
+
 type Step =
   | { do: 'append'; to: number; padding: number; quiet: boolean }
   | { do: 'turn'; times: number }
@@ -94,8 +97,7 @@ class Gateway {
       schedule: this.world.schedule,
       random: () => 0.5,
       isSessionValid: () => true,
-      // Small, so that most runs overrun it.
-      ring: { framesMax: 6, sizeBytesMax: 2_000 },
+      ring: RING,
     });
   }
 
@@ -180,6 +182,8 @@ function run(gateway: Gateway, step: Step): void {
   else if (client !== undefined && step.do === 'leave') gateway.leave(client);
   else if (client !== undefined && step.do === 'come') gateway.come(client, step.roomBytes);
   for (const one of gateway.clients) gateway.check(one);
+  const { ringFrames } = gateway.hub.counters();
+  if (ringFrames > RING.framesMax) throw new Error(`${ringFrames} frames in the ring`);
 }
 
 // covers R86
