@@ -171,12 +171,6 @@ async function run({ nodes: count, port }: Options): Promise<number> {
   }
 }
 
-const options = readOptions();
-if (options === undefined) {
-  process.stderr.write(USAGE);
-  process.exitCode = EXIT_USAGE;
-} else process.exitCode = await run(options);
-
 const COMMANDS = `commands  k NAME  kill -9        s NAME  stop as a hang (SIGSTOP)   c NAME  continue
           l NAME  let it leave   r NAME  restart                     t       table      q  quit
 `;
@@ -277,3 +271,9 @@ function stateOf(isIn: boolean, isStopped: boolean, condition: Condition): strin
   if (isStopped) return `${place}, stopped`;
   return isIn && condition !== 'healthy' ? `${place}, ${condition}` : place;
 }
+
+const options = readOptions();
+if (options === undefined) {
+  process.stderr.write(USAGE);
+  process.exitCode = EXIT_USAGE;
+} else process.exitCode = await run(options);

@@ -1,5 +1,5 @@
 import { connect, createServer } from 'node:tls';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { listenFor } from '../../../kit/http.ts';
 import type { LogRow } from '../../../src/actors/runtime/replication/port.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
@@ -19,12 +19,15 @@ const LONG_MS = 10_000;
 /** After a link that was open. */
 const FIRST_DELAY_MS = 100;
 
-t.test('links: rows and positions reach every other node in their order', async (t) => {
-  const [a, b, c] = [
+const threeNodes = async (t: Test) =>
+  [
     await startNode(t, { node: 1 }),
     await startNode(t, { node: 2 }),
     await startNode(t, { node: 3 }),
-  ];
+  ] as const;
+
+t.test('links: rows and positions reach every other node in their order', async (t) => {
+  const [a, b, c] = await threeNodes(t);
   await join(a, b, c);
   const rows = Array.from({ length: 500 }, (_, index) => rowOf(2 ** 40 + index));
   for (const row of rows) a.links.push(row);
@@ -133,11 +136,7 @@ t.test('links: a node that opens its link to this one is dialed at once', async 
 });
 
 t.test('links: the wait for links ends with the last one in either direction', async (t) => {
-  const [a, b, c] = [
-    await startNode(t, { node: 1 }),
-    await startNode(t, { node: 2 }),
-    await startNode(t, { node: 3 }),
-  ];
+  const [a, b, c] = await threeNodes(t);
   let isLinked = false;
   const linked = a.links.linkedWith([2, 3], LONG_MS).then(() => {
     isLinked = true;
@@ -291,11 +290,7 @@ t.test('links: a newer life of a node takes the place of an older one, never the
 });
 
 t.test('links: nodes that are no longer named lose theirs, others keep theirs', async (t) => {
-  const [a, b, c] = [
-    await startNode(t, { node: 1 }),
-    await startNode(t, { node: 2 }),
-    await startNode(t, { node: 3 }),
-  ];
+  const [a, b, c] = await threeNodes(t);
   await join(a, b, c);
   const closed = b.next('closed 1 in closed');
   a.links.follow(new Map([[3, c.address]]));

@@ -53,12 +53,17 @@ async function start(t: Test, mode = '', given: Partial<McpServerConfiguration> 
   };
 }
 
+async function startUp(...given: Parameters<typeof start>) {
+  const started = await start(...given);
+  await started.isUp();
+  return started;
+}
+
 // covers R119
 t.test(
   'stdio server: arguments and results pass unchanged, digits and unknown members included',
   async (t) => {
-    const { mcp, isUp } = await start(t);
-    await isUp();
+    const { mcp } = await startUp(t);
     const given = '{"n":9007199254740991,"x":1.0,"s":"\\u00e9"}';
     const body = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"up_echo","arguments":${given}}}`;
     const answer = (await mcp.post(body, bearer)).text;
@@ -70,8 +75,7 @@ t.test(
 t.test(
   'stdio server: one process serves all callers, and is started with the variables that were named',
   async (t) => {
-    const { servers, ask, isUp } = await start(t);
-    await isUp();
+    const { servers, ask } = await startUp(t);
     const [first, second] = await Promise.all([ask('environment'), ask('environment')]);
     const variables = JSON.parse(first.result?.content?.[0]?.text ?? '{}') as Record<string, string>;
     t.same(Object.keys(variables).sort(), [MARK_VARIABLE, 'PATH']);
@@ -83,8 +87,7 @@ t.test(
 );
 
 t.test('stdio server: progress reaches its caller, and a cancelled call is cancelled there', async (t) => {
-  const { mcp, ask, isUp } = await start(t);
-  await isUp();
+  const { mcp, ask } = await startUp(t);
   const body = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"up_progress","arguments":{},"_meta":{"progressToken":"p"}}}`;
   const { text } = await mcp.post(body, {
     ...bearer,
@@ -100,8 +103,7 @@ t.test('stdio server: progress reaches its caller, and a cancelled call is cance
 });
 
 t.test('stdio server: a process that dies fails its calls alone, and is started again', async (t) => {
-  const { ask, isUp, isDown, link, runTimers, lines } = await start(t);
-  await isUp();
+  const { ask, isUp, isDown, link, runTimers, lines } = await startUp(t);
   const hanging = ask('hang');
   t.match(await ask('die'), FAILED);
   t.match(await hanging, FAILED);
@@ -132,8 +134,7 @@ for (const [mode, reason] of [
 t.test(
   'stdio server: an answer of more than 4 MiB fails its call alone, wherever its id stands',
   async (t) => {
-    const { ask, isUp, link } = await start(t);
-    await isUp();
+    const { ask, link } = await startUp(t);
     for (const name of ['long', 'longer'])
       t.match(await ask(name), {
         result: { isError: true, content: [{ text: /ModuleAnswerTooLarge|ask for less/ }] },
@@ -145,8 +146,7 @@ t.test(
 
 // covers S200
 t.test('stdio server: a line without end ends the process', async (t) => {
-  const { ask, isUp, isDown, link } = await start(t);
-  await isUp();
+  const { ask, isDown, link } = await startUp(t);
   t.match(await ask('endless'), FAILED);
   await isDown();
   t.equal(link().reason, 'wrote a line of more than 64 MiB');
@@ -155,8 +155,7 @@ t.test('stdio server: a line without end ends the process', async (t) => {
 
 // covers S200
 t.test('stdio server: a flood of messages is read at its bound', async (t) => {
-  const { ask, isUp, timers, until } = await start(t);
-  await isUp();
+  const { ask, timers, until } = await startUp(t);
   const flooded = ask('flood');
   for (let pauses = 0; pauses < 2; pauses += 1) {
     await until(() => timers.some(({ delayMs }) => delayMs === 1_000));
@@ -167,8 +166,7 @@ t.test('stdio server: a flood of messages is read at its bound', async (t) => {
 });
 
 t.test('stdio server: what is no message is logged, and standard error in bounds', async (t) => {
-  const { ask, isUp, said, time, until } = await start(t);
-  await isUp();
+  const { ask, said, time, until } = await startUp(t);
   t.match(await ask('junk'), { result: { content: [{ text: 'after junk' }] } });
   t.same(said('mcpServerSaid'), ['ready to serve', '[1]']);
   t.match(await ask('talks'), { result: {} });
@@ -185,8 +183,7 @@ t.test('stdio server: what is no message is logged, and standard error in bounds
 
 // covers S200
 t.test('stdio server: its children end with it, those that left its process group included', async (t) => {
-  const { ask, isUp, isDown, runTimers, servers } = await start(t);
-  await isUp();
+  const { ask, isUp, isDown, runTimers, servers } = await startUp(t);
   t.match(await ask('children'), { result: {} });
   t.equal(running().length, 3);
   t.match(await ask('die'), FAILED);
@@ -200,8 +197,7 @@ t.test('stdio server: its children end with it, those that left its process grou
 });
 
 t.test('stdio server: one that ignores the end of its input is asked to end, then ended', async (t) => {
-  const { isUp, said, timers, until, servers } = await start(t, 'ignores-end');
-  await isUp();
+  const { said, timers, until, servers } = await startUp(t, 'ignores-end');
   const closed = servers.close();
   for (let steps = 0; steps < 2; steps += 1) {
     await until(() => timers.some(({ delayMs }) => delayMs === 1_000));
@@ -215,8 +211,7 @@ t.test('stdio server: one that ignores the end of its input is asked to end, the
 });
 
 t.test('stdio server: a stop waits for a process that is being replaced', async (t) => {
-  const { isUp, link, time, timers, until, servers } = await start(t, 'ignores-end');
-  await isUp();
+  const { link, time, timers, until, servers } = await startUp(t, 'ignores-end');
   const { session } = link();
   if (session === undefined) throw new Error('no session');
   time.nowMs += 1_000;
@@ -238,10 +233,9 @@ t.test('stdio server: a stop waits for a process that is being replaced', async 
 });
 
 t.test('stdio server: calls of one that reads no more are refused once 8 MiB wait', async (t) => {
-  const { ask, isUp, servers, runTimers } = await start(t, '', {
+  const { ask, servers, runTimers } = await startUp(t, '', {
     rows: { echo: { ...OPEN, timeoutMs: 300 } },
   });
-  await isUp();
   t.match(await ask('deaf'), { result: {} });
   const large = { text: 'x'.repeat(60_000) };
   const answers = await Promise.all(Array.from({ length: 170 }, () => ask('echo', large)));
@@ -263,8 +257,7 @@ t.test('stdio server: a program that does not exist is a server that is down', a
 t.test(
   'stdio server: another command replaces the process once it has ended, the same one does not',
   async (t) => {
-    const { servers, link, isUp, until } = await start(t);
-    await isUp();
+    const { servers, link, until } = await startUp(t);
     const before = link();
     servers.follow({ other: byCommand([process.execPath, FILE, '']) });
     t.equal(link(), before);
