@@ -1,4 +1,6 @@
 /** Accounts, applications and their admin from the outside: the account fixture with the app and admin routes beside. */
+import type { Test } from 'tap';
+import { stopAfter } from '../../kit/close-after.ts';
 import { LiveSettings } from '../../src/domain/settings/settings.ts';
 import type { Site } from '../../src/domain/site.ts';
 import type { AuditCluster } from '../../src/io/admin/audit-pages.ts';
@@ -147,6 +149,17 @@ export async function startAdmin(options: AdminFixtureOptions = {}): Promise<Adm
   const owner = await fixture.signUp();
   if (staff === undefined) throw new Error('the routes were not made');
   return { ...fixture, staff, admin, owner, ...createStaffCalls(fixture, admin, owner) };
+}
+
+/** The same, stopped at the end of the test. */
+export async function startAdminOf(t: Test, options: AdminFixtureOptions = {}): Promise<AdminFixture> {
+  return stopAfter(t, await startAdmin(options));
+}
+
+/** Rows of an answer, which must be 200. */
+export function rowsOf(answer: Answer): Record<string, unknown>[] {
+  if (answer.status !== 200) throw new Error(JSON.stringify(answer.error));
+  return answer.result as Record<string, unknown>[];
 }
 
 function createStaffCalls(

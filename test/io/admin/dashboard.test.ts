@@ -1,14 +1,13 @@
 /** Samples of the live dashboard, and the admin routes of uploads, events and actors. */
 import http from 'node:http';
 import t from 'tap';
-import { stopAfter } from '../../../kit/close-after.ts';
 import type { StoredEvent } from '../../../src/domain/events/events.ts';
 import { Dashboard } from '../../../src/io/admin/dashboard.ts';
 import type { DashboardSample } from '../../../src/io/admin/figures.ts';
 import type { FinishedRequest } from '../../../src/io/http/exchange/finished.ts';
 import type { OutgoingBody } from '../../../src/io/http/exchange/stream.ts';
 import { cookie, planter } from '../../support/account.ts';
-import { startAdmin } from '../../support/admin.ts';
+import { startAdminOf } from '../../support/admin.ts';
 
 function finished(route: string, status: number, milliseconds: number): FinishedRequest {
   return { method: 'GET', route, status, durationMs: milliseconds } as FinishedRequest;
@@ -41,20 +40,8 @@ t.test('dashboard: counts while one is open, by route and tool, with percentiles
   for (let each = 0; each < 98; each += 1) dashboard.observe(finished('/fast', 200, 1));
   dashboard.observe(finished('/slow', 500, 400));
   dashboard.observe(finished('/slow', 429, 400));
-  dashboard.observeCall({
-    event: 'toolCall',
-    name: 'sessions',
-    outcome: 'ok',
-    elapsedMs: 1,
-    backendMs: undefined,
-  });
-  dashboard.observeCall({
-    event: 'toolCall',
-    name: 'sessions',
-    outcome: 'ToolFailed',
-    elapsedMs: 1,
-    backendMs: 1,
-  });
+  const called = { event: 'toolCall', name: 'sessions', elapsedMs: 1, backendMs: undefined } as const;
+  for (const outcome of ['ok', 'ToolFailed']) dashboard.observeCall({ ...called, outcome });
   const sample: DashboardSample = dashboard.sample(Date.now());
   t.match(sample, {
     requests: 100,
@@ -93,7 +80,7 @@ t.test('dashboard: at most 50 are open, and one that is closed makes room', (t) 
 });
 
 t.test('live: a stream for the staff that ends with the session', async (t) => {
-  const fixture = stopAfter(t, await startAdmin());
+  const fixture = await startAdminOf(t);
   const { admin, owner, ask, post, http: front } = fixture;
   t.equal((await ask('live', owner)).status, 403);
   const answer = await new Promise<http.IncomingMessage>((resolve) => {
@@ -118,23 +105,15 @@ t.test('live: a stream for the staff that ends with the session', async (t) => {
 
 t.test('events: the newest first, page by page, without what they say', async (t) => {
   const all = Array.from({ length: 250 }, (_, index): StoredEvent => {
-    const sequence = index + 1;
     const common = { appId: undefined, currency: undefined, netType: undefined, acceptedMs: 0 };
-    return {
-      ...common,
-      sequence,
-      module: 'wallet',
-      tick: '7',
-      type: 'TxInWallet',
-      userId: '9',
-      jsonText: '{}',
-    };
+    const content = { module: 'wallet', tick: '7', type: 'TxInWallet', userId: '9', jsonText: '{}' };
+    return { ...common, ...content, sequence: index + 1 };
   });
   const eventLog = {
     newest: 250,
     page: (after: number, limit: number) => all.filter(({ sequence }) => sequence > after).slice(0, limit),
   };
-  const fixture = stopAfter(t, await startAdmin({ eventLog }));
+  const fixture = await startAdminOf(t, { eventLog });
   const pageOf = async (path: string) => (await fixture.ask(path)).result as { sequence: number }[];
   const first = await pageOf('events');
   t.equal(first.length, 100);
@@ -148,7 +127,7 @@ t.test('events: the newest first, page by page, without what they say', async (t
 });
 
 t.test('actors: nothing failed, unknown ones are not found, acts need a fresh login', async (t) => {
-  const fixture = stopAfter(t, await startAdmin());
+  const fixture = await startAdminOf(t);
   t.same((await fixture.ask('actors')).result, { failing: [], missing: [], dead: [], damagedRows: 0 });
   t.same((await fixture.ask('uploads')).result, []);
   const name = { kind: 'user', id: '123' };
@@ -162,7 +141,7 @@ t.test('actors: nothing failed, unknown ones are not found, acts need a fresh lo
 t.test(
   'actors: one in quarantine is listed, reset, its message skipped and the dead letter removed',
   async (t) => {
-    const fixture = stopAfter(t, await startAdmin());
+    const fixture = await startAdminOf(t);
     const { system } = fixture.actors;
     const name = { kind: 'planter', id: 'one' };
     const fail = async () => {

@@ -2,11 +2,10 @@
 import t, { type Test } from 'tap';
 import { request } from 'undici';
 import { cookie } from '../../support/account.ts';
-import { SHOP, startAdmin } from '../../support/admin.ts';
+import { SHOP, type startAdmin, startAdminOf } from '../../support/admin.ts';
 
 async function start(t: Test, options: Parameters<typeof startAdmin>[0] = {}) {
-  const fixture = await startAdmin(options);
-  t.teardown(fixture.stop);
+  const fixture = await startAdminOf(t, options);
   const csv = async (path: string) => {
     const { statusCode, headers, body } = await request(`${fixture.http.url}/ProxyAdmin/api/export/${path}`, {
       headers: cookie(fixture.admin.sid),
@@ -63,17 +62,9 @@ t.test('admin: one account has its role and counts, and its applications are a l
   const { ask, admin, owner, register } = await start(t);
   const appId = await register();
   const { result } = await ask(`account?userId=${owner.userId}`);
-  t.match(result, {
-    id: owner.userId,
-    blocked: false,
-    keys: 1,
-    sessions: 1,
-    apps: 1,
-    hosts: 0,
-    lastSeenUtc: String,
-    role: null,
-    nickname: null,
-  });
+  const counts = { keys: 1, sessions: 1, apps: 1, hosts: 0 };
+  const shown = { blocked: false, lastSeenUtc: String, role: null, nickname: null };
+  t.match(result, { id: owner.userId, ...counts, ...shown });
   t.match((await ask(`account?userId=${admin.userId}`)).result, { role: 'admin' });
   t.equal((await ask('account?userId=99')).status, 404);
   t.match((await ask(`apps?userId=${owner.userId}`)).result, [{ id: appId, ownerId: owner.userId }]);
@@ -86,14 +77,8 @@ t.test(
   'admin: every list of rows with an account has its nickname, the audit log that of who acted too',
   async (t) => {
     let userId = '';
-    const event = {
-      sequence: 1,
-      module: 'core',
-      tick: '1',
-      type: 'Tried',
-      jsonText: Buffer.alloc(2),
-      acceptedMs: 0,
-    };
+    const content = { module: 'core', tick: '1', type: 'Tried', jsonText: Buffer.alloc(2) };
+    const event = { sequence: 1, ...content, acceptedMs: 0 };
     const eventLog = { newest: 1, page: () => [{ ...event, userId }] };
     const { ask, change, admin, owner, post, register } = await start(t, { eventLog: eventLog as never });
     userId = owner.userId;

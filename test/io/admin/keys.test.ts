@@ -10,9 +10,16 @@ import {
   type KeySource,
   searchKeys,
 } from '../../../src/io/admin/keys.ts';
-import { type Account, type Answer, cookie, makeKey, mcpProof, sidOf } from '../../support/account.ts';
-import { START_MS } from '../../support/actors/actors.ts';
-import { startAdmin } from '../../support/admin.ts';
+import {
+  type Account,
+  type Answer,
+  cookie,
+  makeKey,
+  mcpProof,
+  refused,
+  sidOf,
+} from '../../support/account.ts';
+import { rowsOf, type startAdmin, startAdminOf } from '../../support/admin.ts';
 
 const UNUSABLE = JSON.parse(readFileSync('test/vectors/ed25519_expected.json', 'utf8')) as {
   lowOrderEncodings: string[];
@@ -28,38 +35,24 @@ const EVERYTHING: KeySearch = {
 type Item = Record<string, unknown> & { id: string; userId: string; publicKey: string };
 
 async function start(t: Test, options: Parameters<typeof startAdmin>[0] = {}) {
-  const fixture = await startAdmin(options);
-  t.teardown(fixture.stop);
-  const { ask, change, get, admin, owner } = fixture;
+  const fixture = await startAdminOf(t, options);
+  const { ask, change, admin, owner } = fixture;
+  const changing =
+    (what: string) =>
+    (body: object, account: Account = admin) =>
+      change(`user_keys/${what}`, { userId: owner.userId, ...body }, account);
   return {
     ...fixture,
-    keys: async (query = ''): Promise<Item[]> => {
-      const answer = await ask(`user_keys${query}`);
-      if (answer.status !== 200) throw new Error(JSON.stringify(answer.error));
-      return answer.result as Item[];
-    },
-    add: (body: object, account: Account = admin) =>
-      change('user_keys/add', { userId: owner.userId, ...body }, account),
-    update: (body: object, account: Account = admin) =>
-      change('user_keys/update', { userId: owner.userId, ...body }, account),
-    remove: (body: object, account: Account = admin) =>
-      change('user_keys/remove', { userId: owner.userId, ...body }, account),
-    isIn: async (sid: string) => (await get('/auth/v1/sessions', cookie(sid))).status === 200,
+    keys: async (query = '') => rowsOf(await ask(`user_keys${query}`)) as Item[],
+    add: changing('add'),
+    update: changing('update'),
+    remove: changing('remove'),
     /** Records of the audit log, the oldest first, without login and sign-up. */
     records: async () => {
       const { result } = await ask('audit?after=0&limit=1000');
       return (result as { event: string; userId: string }[]).filter(({ event }) => /key/.test(event));
     },
   };
-}
-
-function refused(t: Test, answer: Answer, status: number, code: number, text = /./): void {
-  const { error } = answer;
-  t.match(
-    { status: answer.status, code: error?.code, text: JSON.stringify(error) },
-    { status, code, text },
-    String(text),
-  );
 }
 
 // covers R56
@@ -138,21 +131,17 @@ t.test('admin keys: a public key is found whole, a removed one with `deleted` al
         t,
         await ask(`user_keys?${field}=${encodeURIComponent(value)}`),
         400,
-        1001,
-        new RegExp(`${field}`),
+        new RegExp(`1001.*${field}`),
       );
-  refused(t, await ask('user_keys?userId=1'), 404, 1004, /no such user/);
+  refused(t, await ask('user_keys?userId=1'), 404, /1004.*no such user/);
 });
 
 /** So many accounts; every ten-thousandth has two keys, the others none. Counts what is looked at. */
 function manyAccounts(count: number, broken = -1): KeySource & { looked: number; most: number } {
   const idOf = (index: number) => String(10 ** 9 + index);
-  const key = (userId: string, id: string) => ({
-    id,
-    ownerId: userId,
-    publicKey: `key-${userId}`,
-    flags: KeyFlag.UserKey,
-  });
+  const key = (userId: string, id: string) => {
+    return { id, ownerId: userId, publicKey: `key-${userId}`, flags: KeyFlag.UserKey };
+  };
   const source = {
     looked: 0,
     most: 0,
@@ -196,16 +185,13 @@ t.test('admin keys: a page looks at 1,000 accounts, 50 at a time, and says where
   t.ok(source.most <= 50, 'a slice at a time');
   const pages = await pagesOf(source, EVERYTHING);
   t.equal(pages.length, 26, 'the last one is empty: the one before ended with the last account');
-  t.same(
-    pages.flatMap(({ rows }) => rows.map(({ userId, key }) => `${userId}.${key.id}`)),
-    ['1000000000.1', '1000000000.2', '1000010000.1', '1000010000.2', '1000020000.1', '1000020000.2'],
-  );
+  const all = ['1000000000', '1000010000', '1000020000'].flatMap((id) => [`${id}.1`, `${id}.2`]);
+  const foundIn = (found: KeyPage[]) =>
+    found.flatMap(({ rows }) => rows.map(({ userId, key }) => `${userId}.${key.id}`));
+  t.same(foundIn(pages), all);
   source.looked = 0;
   const one = await pagesOf(source, { ...EVERYTHING, limit: 1 });
-  t.same(
-    one.flatMap(({ rows }) => rows.map(({ userId, key }) => `${userId}.${key.id}`)),
-    ['1000000000.1', '1000000000.2', '1000010000.1', '1000010000.2', '1000020000.1', '1000020000.2'],
-  );
+  t.same(foundIn(one), all);
   t.ok(source.looked <= (KEY_ACCOUNTS_MAX + 1) * one.length);
 });
 
@@ -225,9 +211,8 @@ t.test('admin keys: the event loop turns while a page is looked through', async 
 t.test('admin keys: an account that cannot be read is left out, and 503 where it is asked for', async (t) => {
   const source = manyAccounts(100, 0);
   t.same(await searchKeys(source, EVERYTHING), { rows: [], next: undefined });
-  await t.rejects(searchKeys(source, { ...EVERYTHING, userId: '1000000000' }), {
-    message: 'Temporarily unavailable',
-  });
+  const asked = searchKeys(source, { ...EVERYTHING, userId: '1000000000' });
+  await t.rejects(asked, { message: 'Temporarily unavailable' });
   const failing = { ...source, actors: { ...source.actors, query: () => Promise.reject(new Error('bug')) } };
   await t.rejects(searchKeys(failing, EVERYTHING), { message: 'bug' }, 'nothing else is passed over');
 });
@@ -241,69 +226,44 @@ t.test('admin keys: credentials are found by their id, apart from software keys'
       query: (_kind: object, userId: string) => (userId === '7' ? [key] : []) as never,
     },
   };
-  t.same(await searchKeys(source, { ...EVERYTHING, publicKey: 'c' }), {
-    rows: [{ userId: '7', key }],
-    next: undefined,
-  });
+  const found = await searchKeys(source, { ...EVERYTHING, publicKey: 'c' });
+  t.same(found, { rows: [{ userId: '7', key }], next: undefined });
   t.same(await searchKeys(source, { ...EVERYTHING, publicKey: 'd' }), { rows: [], next: undefined });
 });
 
 // covers R56 S112
 t.test('admin keys: an added key is a claim that logs in an agent and no browser', async (t) => {
-  const { add, update, get, login, mcpLogin, signUp, keys, owner, admin, records, actors } = await start(t);
+  const { add, update, get, login, mcpLogin, signUp, keys, owner, admin, records, actors, loginLog } =
+    await start(t);
   const agent = makeKey();
   const added = await add({ publicKey: agent.publicKey, name: 'Robot' });
-  t.match(added, {
-    status: 200,
-    result: {
-      userId: owner.userId,
-      publicKey: agent.publicKey,
-      keyType: 'UserKey',
-      name: 'Robot',
-      proven: false,
-      mcpAccess: false,
-      cardDavAccess: false,
-      current: false,
-      deleted: false,
-    },
-  });
+  const named = { userId: owner.userId, publicKey: agent.publicKey, keyType: 'UserKey', name: 'Robot' };
+  const no = { proven: false, mcpAccess: false, cardDavAccess: false, current: false, deleted: false };
+  t.match(added, { status: 200, result: { ...named, ...no } });
   const keyId = (added.result as Item).id;
   refused(t, await mcpLogin({ 'X-PublicKey': agent.publicKey }), 401, 1103);
   t.match((await update({ keyId, mcpAccess: true })).result, { mcpAccess: true, cardDavAccess: false });
-  t.match(await mcpLogin(mcpProof(agent, START_MS / 1000)), {
-    status: 200,
-    result: { userId: owner.userId },
-  });
+  t.match(await mcpLogin(mcpProof(agent)), { status: 200, result: { userId: owner.userId } });
   refused(t, await login(agent), 401, 1103);
-  t.match((await get('/auth/v1/keys/user_keys', cookie(owner.sid))).result, [
-    {},
-    { id: keyId, proven: false },
-  ]);
-  const { result: log } = await get('/auth/v1/login_log', cookie(owner.sid));
+  const own = await get('/auth/v1/keys/user_keys', cookie(owner.sid));
+  t.match(own.result, [{}, { id: keyId, proven: false }]);
+  const log = (await loginLog(owner.sid)) as { event: string }[];
+  const seen = { ok: true, keyId, ip: '', userAgent: '' };
   t.match(
-    (log as { event: string }[]).filter(({ event }) => /admin/.test(event)),
-    [
-      { event: 'key_changed_by_admin', ok: true, keyId, ip: '', userAgent: '' },
-      { event: 'key_added_by_admin', ok: true, keyId, ip: '', userAgent: '' },
-    ],
+    log.filter(({ event }) => /admin/.test(event)),
+    ['key_changed_by_admin', 'key_added_by_admin'].map((event) => ({ event, ...seen })),
     'the owner reads of it, and not from where',
   );
+  const by = { by: admin.userId, keyId };
+  const fields = { ...by, ip: '127.0.0.1', publicKey: agent.publicKey, flagsAfter: 2 };
   t.match((await records()).slice(-2), [
-    {
-      event: 'admin_key_added',
-      ring: 'admin',
-      userId: owner.userId,
-      fields: { by: admin.userId, ip: '127.0.0.1', keyId, publicKey: agent.publicKey, flagsAfter: 2 },
-    },
-    { event: 'admin_key_updated', fields: { by: admin.userId, keyId, flagsBefore: 2, flagsAfter: 10 } },
+    { event: 'admin_key_added', ring: 'admin', userId: owner.userId, fields },
+    { event: 'admin_key_updated', fields: { ...by, flagsBefore: 2, flagsAfter: 10 } },
   ]);
   const holder = await signUp(agent);
   await actors.settle();
-  t.match(
-    await keys(`?publicKey=${agent.publicKey}`),
-    [{ userId: holder.userId, proven: true }],
-    'proof beats it',
-  );
+  const held = await keys(`?publicKey=${agent.publicKey}`);
+  t.match(held, [{ userId: holder.userId, proven: true }], 'proof beats it');
 });
 
 t.test('admin keys: what a key may do can be set as it is added', async (t) => {
@@ -326,37 +286,27 @@ t.test('admin keys: a key that is held, unusable, or one too many is refused', a
   refused(t, await add({ publicKey: claimed.publicKey }), 409, 1107);
   for (const hex of UNUSABLE.lowOrderEncodings) {
     const publicKey = Buffer.from(hex, 'hex').toString('base64url');
-    refused(t, await add({ publicKey }), 400, 1001, /publicKey/);
+    refused(t, await add({ publicKey }), 400, /1001.*publicKey/);
   }
   const { publicKey } = makeKey();
-  for (const body of [
-    {},
-    { publicKey: '' },
-    { publicKey: `${publicKey}A` },
-    { publicKey: publicKey.slice(1) },
-    { publicKey: `${publicKey}=` },
-    { publicKey, userId: 'x' },
-    { publicKey, userId: null },
-    { publicKey, name: '' },
-    { publicKey, name: 'n'.repeat(65) },
-    { publicKey, mcpAccess: 1 },
-    { publicKey, cardDavAccess: null },
-  ])
+  const spoilt = ['', `${publicKey}A`, publicKey.slice(1), `${publicKey}=`].map((each) => ({
+    publicKey: each,
+  }));
+  const fields = [{ userId: 'x' }, { userId: null }, { name: '' }, { name: 'n'.repeat(65) }];
+  const flags = [{ mcpAccess: 1 }, { cardDavAccess: null }];
+  for (const body of [{}, ...spoilt, ...[...fields, ...flags].map((each) => ({ publicKey, ...each }))])
     refused(t, await add(body), 400, 1001);
-  refused(t, await add({ publicKey, userId: '1' }), 404, 1004, /no such user/);
+  refused(t, await add({ publicKey, userId: '1' }), 404, /1004.*no such user/);
   settings.set('ActiveKeysLimit', 1);
   refused(t, await add({ publicKey }), 409, 1106);
   t.equal((await keys()).length, before.length + 2, 'nothing was added');
   await actors.advance(1_000);
-  t.match((await records()).at(-1), {
-    event: 'key_change_refused',
-    userId: admin.userId,
-    fields: { operation: 'admin_claimKey', error: 'Key limit reached' },
-  });
+  const last = { operation: 'admin_claimKey', error: 'Key limit reached' };
+  t.match((await records()).at(-1), { event: 'key_change_refused', userId: admin.userId, fields: last });
 });
 
 t.test('admin keys: forbidden MCP ends the agent sessions of the key alone', async (t) => {
-  const { update, owner, allowAgent, mcpLogin, ask, isIn } = await start(t);
+  const { update, owner, allowAgent, mcpLogin, ask, alive } = await start(t);
   const agent = makeKey();
   const keyId = await allowAgent(owner, agent);
   await mcpLogin({ 'X-PublicKey': agent.publicKey });
@@ -366,52 +316,46 @@ t.test('admin keys: forbidden MCP ends the agent sessions of the key alone', asy
   t.match((await ask(`sessions?userId=${owner.userId}`)).result, [{ kind: 'browser' }]);
   t.equal(((await ask(`sessions?userId=${owner.userId}`)).result as unknown[]).length, 1);
   refused(t, await mcpLogin({ 'X-PublicKey': agent.publicKey }), 401, 1103);
-  t.equal(await isIn(owner.sid), true);
+  t.equal(await alive(owner.sid), true);
   t.match((await update({ keyId })).result, { mcpAccess: false, cardDavAccess: true }, 'nothing to change');
 });
 
 t.test('admin keys: a removal ends the sessions of the key before it answers, and is audited', async (t) => {
-  const { remove, owner, admin, allowAgent, mcpLogin, ask, isIn, login, records, get } = await start(t);
+  const { remove, owner, admin, allowAgent, mcpLogin, ask, alive, login, records, loginLog } = await start(t);
   const agent = makeKey();
   const keyId = await allowAgent(owner, agent);
   await mcpLogin({ 'X-PublicKey': agent.publicKey });
   const { userId } = owner;
   t.same((await remove({ keyId })).result, { userId, keyId, sessionsClosed: 1 });
   refused(t, await mcpLogin({ 'X-PublicKey': agent.publicKey }), 401, 1101);
-  t.equal(await isIn(owner.sid), true);
-  const { result: log } = await get('/auth/v1/login_log', cookie(owner.sid));
-  t.match(log, [{ event: 'key_removed_by_admin', keyId }]);
+  t.equal(await alive(owner.sid), true);
+  t.match(await loginLog(owner.sid), [{ event: 'key_removed_by_admin', keyId }]);
   const last = await remove({ keyId: owner.keyId });
   t.same(last.result, { userId, keyId: owner.keyId, sessionsClosed: 1 });
   t.equal(last.headers['set-cookie'], undefined, 'the admin stays logged in');
-  t.equal(await isIn(owner.sid), false);
-  t.equal(await isIn(admin.sid), true);
+  t.equal(await alive(owner.sid), false);
+  t.equal(await alive(admin.sid), true);
   refused(t, await login(owner.key), 401, 1101);
   t.same((await ask(`sessions?userId=${userId}`)).result, []);
-  t.match((await records()).slice(-2), [
-    {
-      event: 'admin_key_removed',
-      ring: 'admin',
-      userId,
-      fields: { by: admin.userId, keyId, sessionsClosed: 1 },
-    },
-    { event: 'admin_key_removed', fields: { keyId: owner.keyId } },
-  ]);
+  const event = 'admin_key_removed';
+  const [first, second] = (await records()).slice(-2);
+  t.match(first, { event, ring: 'admin', userId, fields: { by: admin.userId, keyId, sessionsClosed: 1 } });
+  t.match(second, { event, fields: { keyId: owner.keyId } });
 });
 
 t.test('admin keys: the key of the own session takes the cookie with it', async (t) => {
-  const { remove, admin, isIn } = await start(t);
+  const { remove, admin, alive } = await start(t);
   const { userId, keyId } = admin;
   const removed = await remove({ userId, keyId });
   t.same(removed.result, { userId, keyId, sessionsClosed: 1 });
   t.equal(sidOf(removed), '');
-  t.equal(await isIn(admin.sid), false);
+  t.equal(await alive(admin.sid), false);
 });
 
 t.test('admin keys: the last key is protected as it is from its owner', async (t) => {
   const { remove, add, owner, settings } = await start(t);
   settings.set('LastKeyProtection', 1);
-  refused(t, await remove({ keyId: owner.keyId }), 403, 1103, /last key/);
+  refused(t, await remove({ keyId: owner.keyId }), 403, /1103.*last key/);
   t.equal((await add({ publicKey: makeKey().publicKey })).status, 200);
   t.equal((await remove({ keyId: owner.keyId })).status, 200, 'one of two');
 });
@@ -422,10 +366,10 @@ t.test('admin keys: foreign, removed and unknown keys are the same 404', async (
   await remove({ keyId });
   for (const change of [update, remove]) {
     for (const id of [keyId, admin.keyId, '1']) refused(t, await change({ keyId: id }), 404, 1108);
-    refused(t, await change({ keyId: '9223372036854775808' }), 400, 1001, /keyId/);
-    refused(t, await change({ keyId: 'x' }), 400, 1001, /keyId/);
-    refused(t, await change({}), 400, 1001, /keyId/);
-    refused(t, await change({ keyId: owner.keyId, userId: '1' }), 404, 1004, /no such user/);
+    refused(t, await change({ keyId: '9223372036854775808' }), 400, /1001.*keyId/);
+    refused(t, await change({ keyId: 'x' }), 400, /1001.*keyId/);
+    refused(t, await change({}), 400, /1001.*keyId/);
+    refused(t, await change({ keyId: owner.keyId, userId: '1' }), 404, /1004.*no such user/);
   }
 });
 

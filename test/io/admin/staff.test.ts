@@ -1,18 +1,16 @@
 /** Roles in the admin panel, and the set-up link that makes the first admin. */
 import t from 'tap';
-import { stopAfter } from '../../../kit/close-after.ts';
-import { user } from '../../../src/actors/accounts/user.ts';
 import { LiveStaff, SETUP_LINK_MS, SetupLink } from '../../../src/io/admin/staff.ts';
 import { cookie } from '../../support/account.ts';
 import { START_MS } from '../../support/actors/actors.ts';
-import { startAdmin } from '../../support/admin.ts';
+import { startAdminOf } from '../../support/admin.ts';
 
 const NO_KEYS: ReadonlySet<string> = new Set();
 const TOKEN = 'the-token-of-the-link';
 
 // covers R5
 t.test('staff: a viewer reads, support also blocks, an admin does all, others nothing', async (t) => {
-  const fixture = stopAfter(t, await startAdmin());
+  const fixture = await startAdminOf(t);
   const { admin, owner, ask, change } = fixture;
   const other = await fixture.signUp();
   const attempts = async () => ({
@@ -34,22 +32,17 @@ t.test('staff: a viewer reads, support also blocks, an admin does all, others no
   t.same(await attempts(), { read: 403, block: 403, setting: 403, staff: 403 });
   const audited = (await ask('audit?after=0')).result as { event: string; userId: string; fields: object }[];
   const changes = audited.filter(({ event }) => event === 'roleChanged');
-  t.match(changes[1], {
-    userId: admin.userId,
-    fields: { subject: owner.userId, before: 'viewer', after: 'support' },
-  });
+  const fields = { subject: owner.userId, before: 'viewer', after: 'support' };
+  t.match(changes[1], { userId: admin.userId, fields });
 });
 
 t.test('staff: unknown accounts, unknown roles and the last admin are refused', async (t) => {
-  const fixture = stopAfter(t, await startAdmin({ noKeys: true }));
+  const fixture = await startAdminOf(t, { noKeys: true });
   const { admin, owner, change } = fixture;
   const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
   await staff.set({ userId: admin.userId, role: 'admin', by: owner.userId, address: '::1' });
-  t.equal(
-    (await change('staff', { userId: '12345', role: 'viewer' })).status,
-    403,
-    'the fixture did not see it',
-  );
+  const unseen = await change('staff', { userId: '12345', role: 'viewer' });
+  t.equal(unseen.status, 403, 'the fixture did not see it');
   staff.reload();
   t.ok(await staff.hasAdmin());
   const set = (userId: string, role: 'admin' | 'viewer' | null) =>
@@ -65,15 +58,14 @@ t.test('staff: unknown accounts, unknown roles and the last admin are refused', 
   const again = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
   again.reload();
   t.same(again.list(), [{ userId: owner.userId, role: 'admin' }], 'roles survive a restart');
-  const keyed = stopAfter(t, await startAdmin());
+  const keyed = await startAdminOf(t);
   t.equal((await keyed.change('staff', { userId: '12345', role: 'viewer' })).status, 404);
   t.equal((await keyed.change('staff', { userId: keyed.owner.userId, role: 'root' })).status, 400);
 });
 
 // covers S118
 t.test('staff: an admin cannot change the role of the own account, another admin can', async (t) => {
-  const { ask, change, admin, owner, stop } = await startAdmin();
-  t.teardown(() => stop());
+  const { ask, change, admin, owner } = await startAdminOf(t);
   const role = (account: typeof admin, userId: string, name: string | null) =>
     change('staff', { userId, role: name }, account);
   t.equal((await role(admin, owner.userId, 'admin')).status, 200);
@@ -89,7 +81,7 @@ t.test('staff: an admin cannot change the role of the own account, another admin
 });
 
 t.test('staff: support cannot block the staff; blocked admins leave the way to the link open', async (t) => {
-  const fixture = stopAfter(t, await startAdmin());
+  const fixture = await startAdminOf(t);
   const { admin, owner, change } = fixture;
   const other = await fixture.signUp();
   const block = (userId: string, by = owner) => change('users/block', { userId, blocked: true }, by);
@@ -105,8 +97,7 @@ t.test('staff: support cannot block the staff; blocked admins leave the way to t
   await staff.setFirst(admin.userId, '::1');
   t.ok(await staff.hasAdmin());
   await t.rejects(staff.setFirst(other.userId, '::1'), /Set-up link is over/);
-  const origin = { ip: '::1', userAgent: '', by: admin.userId };
-  await fixture.actors.system.ask(user, admin.userId, { type: 'setBlocked', blocked: true, origin });
+  await fixture.setBlocked(admin.userId);
   t.notOk(await staff.hasAdmin(), 'no admin can log in: a start prints the link again');
   await staff.setFirst(owner.userId, '::1');
   t.equal(staff.roleOf(owner.userId), 'admin');
@@ -117,7 +108,7 @@ t.test(
   'set-up link: good once, for 30 minutes, for a passkey, and only while there is no admin',
   async (t) => {
     const link = new SetupLink(TOKEN, START_MS);
-    const fixture = stopAfter(t, await startAdmin({ noKeys: true, setupLink: link }));
+    const fixture = await startAdminOf(t, { noKeys: true, setupLink: link });
     const { owner } = fixture;
     const claim = (token: string, sid = owner.sid) =>
       fixture.post('/ProxyAdmin/api/claim', { token }, cookie(sid));
@@ -131,7 +122,7 @@ t.test(
     const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
     await staff.setFirst(owner.userId, '::1');
     await t.rejects(staff.setFirst('7', '::1'), /Set-up link is over/, 'there is one');
-    const without = stopAfter(t, await startAdmin());
+    const without = await startAdminOf(t);
     const answer = await without.post('/ProxyAdmin/api/claim', { token: TOKEN }, cookie(without.owner.sid));
     t.equal(answer.status, 410, 'no link was given');
   },
@@ -139,7 +130,7 @@ t.test(
 
 t.test('set-up link: of a recovery makes one more admin, once', async (t) => {
   const link = new SetupLink(TOKEN, START_MS, true);
-  const fixture = stopAfter(t, await startAdmin({ noKeys: true, setupLink: link }));
+  const fixture = await startAdminOf(t, { noKeys: true, setupLink: link });
   const staff = new LiveStaff(fixture.actors.system, NO_KEYS, fixture.actors.system);
   await staff.setFirst(fixture.owner.userId, '::1');
   const other = await fixture.signUp();
