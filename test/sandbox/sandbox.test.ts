@@ -139,10 +139,6 @@ t.test('chat: all users are in the lobby, a personal chat is closed to others', 
   t.match(await send('8', { chatId: personal, text: 'hello' }), refusal(403, 2202));
   t.equal((await call(`${url}/chat/v1/messages/list?chatId=${personal}`, '8')).status, 403);
   t.equal((await call(`${url}/chat/v1/members/list?chatId=${personal}`, '8')).status, 403);
-  t.equal((await send('8', { chatId: '99', text: 'x' })).status, 404);
-  t.equal((await send('8', { chatId: 'x', text: 'x' })).status, 400);
-  for (const text of [undefined, '', '  ', 5, 'x'.repeat(4097)])
-    t.equal((await send('8', { chatId: '1', text })).status, 400);
   for (const text of ['one', 'two', 'three']) t.equal((await send('8', { chatId: 1, text })).status, 200);
   const first = await call(`${url}/chat/v1/messages/list?chatId=1&limit=2`, '7');
   t.match(first.body.result, { messages: [{ text: 'three' }, { text: 'two' }] });

@@ -4,6 +4,7 @@
  */
 
 import type { Test } from 'tap';
+import type { Answer as HostAnswer } from '../../kit/agent.ts';
 import { stopAfter } from '../../kit/close-after.ts';
 import type { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import { KNOWN_PRIVATE_REDIRECTS } from '../../src/domain/oauth/clients.ts';
@@ -29,6 +30,14 @@ import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
 import { type Account, cookie } from './account.ts';
 import { freshBounds } from './actors/bounds.ts';
 import { type AdminFixture, type AdminFixtureOptions, CIPHER, startAdmin } from './admin.ts';
+import {
+  askRequest,
+  connectHost,
+  type HostClient,
+  type HostTokens,
+  refreshTokens,
+  sendMcp,
+} from './hosts.ts';
 import { openStreams } from './mcp.ts';
 
 /** A profile to connect to. */
@@ -48,6 +57,17 @@ export interface ConnectFixture extends AdminFixture {
   readonly counters: ConnectCounters;
   /** The `Cookie` of an account. */
   cookieOf(account: Account): string;
+  /** What the page shows for the query, to the owner unless another cookie is given. */
+  shown(query: string, cookie?: string): Promise<HostAnswer>;
+  /** HTTP status of tools/list with an access token. */
+  statusWith(token: string): Promise<number>;
+}
+
+export interface Connected extends ConnectFixture {
+  readonly host: HostClient;
+  readonly tokens: HostTokens;
+  /** Presents a refresh token of the host. */
+  refresh(token: string, changes?: Readonly<Record<string, string>>): Promise<HostAnswer>;
 }
 
 export interface ConnectFixtureOptions extends AdminFixtureOptions {
@@ -111,11 +131,15 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
     ],
   });
   await openHostsRow(fixture.actors.system, 'http://localhost');
+  const { url } = fixture.http;
+  const cookieOf: ConnectFixture['cookieOf'] = ({ sid }) => cookie(sid)['Cookie'] ?? '';
   return {
     ...fixture,
-    url: fixture.http.url,
+    url,
     counters,
-    cookieOf: ({ sid }) => cookie(sid)['Cookie'] ?? '',
+    cookieOf,
+    shown: (query, sid = cookieOf(fixture.owner)) => askRequest(url, sid, query),
+    statusWith: async (token) => (await sendMcp(url, token, { method: 'tools/list' })).status,
     async stop() {
       closeDocuments();
       await modules.close();
@@ -127,4 +151,11 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
 /** The same, stopped at the end of the test. */
 export async function startConnectOf(t: Test, options: ConnectFixtureOptions = {}): Promise<ConnectFixture> {
   return stopAfter(t, await startConnect(options));
+}
+
+/** The same, with a host that the owner has connected. */
+export async function startConnected(t: Test): Promise<Connected> {
+  const fixture = await startConnectOf(t);
+  const made = await connectHost(fixture.url, fixture.cookieOf(fixture.owner));
+  return { ...fixture, ...made, refresh: (...given) => refreshTokens(fixture.url, made.host, ...given) };
 }

@@ -3,13 +3,11 @@ import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
-import type { IndexName } from '../../../src/actors/runtime/actor.ts';
-import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { hashToken } from '../../../src/domain/ids.ts';
 import { CONTACT_SYNC_TOKENS_MAX } from '../../../src/domain/sessions.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/domain/time.ts';
 import { type Account, cookie, makeKey, type Registered, sidOf } from '../../support/account.ts';
-import { commitRows } from '../../support/actors/commit-rows.ts';
+import { commitAccount, type StoredAccount } from '../../support/actors/commit-rows.ts';
 import { startChat } from '../../support/codes.ts';
 import { basic, type ContactSyncFixture, startContactSync } from '../../support/contact-sync.ts';
 
@@ -341,34 +339,17 @@ t.test('browsers: a foreign page cannot use what a browser remembers of Basic', 
   t.match(fixture.reached[0]?.headers, { 'x-scopes': 'Browser' });
 });
 
-/** Rows of an account with a token, of random keys that no other account has. */
-interface Golden {
-  readonly userId: string;
-  readonly token: string;
-  readonly nowMs: number;
-  readonly names: readonly (readonly [index: IndexName, key: string, owner: string])[];
-  readonly events: readonly (readonly unknown[])[];
-  readonly state: unknown;
-}
-
-const GOLDEN: Golden = JSON.parse(
-  readFileSync(new URL('../../../../test/fixtures/rows-10.json', import.meta.url), 'utf8'),
-);
+/** An account with a token, with random keys that no other account has. */
+const GOLDEN: Omit<StoredAccount, 'version'> & { readonly token: string; readonly nowMs: number } =
+  JSON.parse(readFileSync(new URL('../../../../test/fixtures/rows-10.json', import.meta.url), 'utf8'));
 
 for (const form of ['snapshot', 'events'] as const) {
   t.test(`token: one of rows of version 10 opens the module, from ${form}`, async (t) => {
     const fixture = await start(t);
     const { actors } = fixture;
-    const { userId: id, names, events, state } = GOLDEN;
-    const row = (content: unknown[]) => actors.journal.pack([10, ...content, [], []]);
-    const rows: Operation[] = names.map(([index, key, owner]) => ({ op: 'index', index, key, owner }));
-    if (form === 'snapshot')
-      rows.push({ op: 'snapshot', kind: 'user', id, seq: 9, fromSeq: 1, row: row([9, state]) });
-    else
-      for (const [index, turn] of events.entries())
-        rows.push({ op: 'append', kind: 'user', id, seq: index + 1, row: row([turn]) });
+    const { userId: id } = GOLDEN;
     await actors.settle();
-    await commitRows(actors.journal, rows);
+    await commitAccount(actors.journal, { version: 10, ...GOLDEN }, form);
     actors.clock.nowMs = GOLDEN.nowMs;
     t.equal(await statusOf(fixture, id, GOLDEN.token), 207);
     const tokens = await actors.system.query(user, id, { type: 'contactSync' });

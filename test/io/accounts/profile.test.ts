@@ -2,12 +2,10 @@
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
-import { sessionIndex, sessionOwner } from '../../../src/actors/accounts/owners.ts';
 import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
-import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { CONTACTS_MAX } from '../../../src/domain/contacts.ts';
 import { cookie, refused, sidOf, startAccounts } from '../../support/account.ts';
-import { commitRows } from '../../support/actors/commit-rows.ts';
+import { commitAccount, sessionNames } from '../../support/actors/commit-rows.ts';
 import { startChat, wrongCode } from '../../support/codes.ts';
 
 const PHONE = '+491701234567';
@@ -160,20 +158,11 @@ const GOLDEN: Golden = JSON.parse(
 for (const form of ['snapshot', 'events'] as const) {
   t.test(`accounts of version 8: their one contact is the first of a list, from ${form}`, async (t) => {
     const { actors, addNew, codeLogin, profile } = start(t);
-    const { userId: id, nowMs, sid, events, state } = GOLDEN;
-    const row = (content: unknown[]) => actors.journal.pack([8, ...content, [], []]);
-    const rows: Operation[] = state.sessions.map(({ kind, hash, id: sessionId }) => {
-      const owner = sessionOwner({ userId: id, sessionId });
-      return { op: 'index', index: sessionIndex(kind), key: hash, owner };
-    });
-    rows.push({ op: 'index', index: 'contact', key: `phone:${PHONE}`, owner: id });
-    if (form === 'snapshot')
-      rows.push({ op: 'snapshot', kind: 'user', id, seq: 9, fromSeq: 1, row: row([9, state]) });
-    else
-      for (const [index, event] of events.entries())
-        rows.push({ op: 'append', kind: 'user', id, seq: index + 1, row: row([[event]]) });
+    const { userId: id, nowMs, sid, state } = GOLDEN;
+    const events = GOLDEN.events.map((event) => [event]);
+    const names = [...sessionNames(id, state.sessions), ['contact', `phone:${PHONE}`, id] as const];
     await actors.settle();
-    await commitRows(actors.journal, rows);
+    await commitAccount(actors.journal, { version: 8, ...GOLDEN, names, events }, form);
     actors.clock.nowMs = nowMs;
     t.match(await profile(sid), { userId: id, nickname: null, contacts: [{ address: PHONE }] });
     await addNew(sid, { email: 'a@b.example' });

@@ -13,9 +13,9 @@ import {
   consent,
   decideRequest,
   exchange,
+  type HostClient,
   hostClient,
   registerHost,
-  sendMcp,
   tokensOf,
 } from '../../support/hosts.ts';
 
@@ -29,6 +29,7 @@ t.test('request: a bad client or redirect URI is shown, never redirected', async
   const host = await registerHost(fixture.url);
   const web = await registerHost(fixture.url, 'Web', 'https://host.example/cb');
   const sid = fixture.cookieOf(fixture.owner);
+  const to = (client: HostClient, redirect_uri: string) => authorizeQuery(client, { redirect_uri });
   const cases: readonly (readonly [string, string, string])[] = [
     ['no client', authorizeQuery(host, { client_id: undefined }), 'invalid_request'],
     ['unknown client', authorizeQuery(host, { client_id: 'dcr.AAAA' }), 'invalid_client'],
@@ -36,23 +37,15 @@ t.test('request: a bad client or redirect URI is shown, never redirected', async
     ['the row itself', authorizeQuery(host, { client_id: '1' }), 'invalid_client'],
     ['no redirect URI', authorizeQuery(host, { redirect_uri: undefined }), 'invalid_request'],
     ['another path', authorizeQuery(host, { redirect_uri: 'http://127.0.0.1:33418/x' }), 'invalid_request'],
-    [
-      'another name',
-      authorizeQuery(host, { redirect_uri: 'http://localhost:33418/callback' }),
-      'invalid_request',
-    ],
-    [
-      'another scheme',
-      authorizeQuery(host, { redirect_uri: 'https://127.0.0.1:1/callback' }),
-      'invalid_request',
-    ],
-    ['a query more', authorizeQuery(web, { redirect_uri: 'https://host.example/cb?x=1' }), 'invalid_request'],
-    ['a port more', authorizeQuery(web, { redirect_uri: 'https://host.example:444/cb' }), 'invalid_request'],
-    ['upper case', authorizeQuery(web, { redirect_uri: 'https://HOST.example/cb' }), 'invalid_request'],
+    ['another name', to(host, 'http://localhost:33418/callback'), 'invalid_request'],
+    ['another scheme', to(host, 'https://127.0.0.1:1/callback'), 'invalid_request'],
+    ['a query more', to(web, 'https://host.example/cb?x=1'), 'invalid_request'],
+    ['a port more', to(web, 'https://host.example:444/cb'), 'invalid_request'],
+    ['upper case', to(web, 'https://HOST.example/cb'), 'invalid_request'],
     ['sent twice', `${authorizeQuery(host)}&client_id=x`, 'invalid_request'],
   ];
   for (const [name, query, code] of cases) {
-    const { json } = await askRequest(fixture.url, sid, query);
+    const { json } = await fixture.shown(query);
     t.match(json, { result: { step: 'error', redirect: null, challenge: null, error: { code } } }, name);
     const decided = await request(`${fixture.url}/connect/decide`, {
       headers: { cookie: sid, origin: fixture.url },
@@ -60,19 +53,14 @@ t.test('request: a bad client or redirect URI is shown, never redirected', async
     });
     t.not(decided.status, 200, name);
   }
-  const free = authorizeQuery(host, { redirect_uri: 'http://127.0.0.1:5000/callback' });
-  t.match(
-    (await askRequest(fixture.url, sid, free)).json,
-    { result: { step: 'consent' } },
-    'the port is free',
-  );
+  const free = to(host, 'http://127.0.0.1:5000/callback');
+  t.match((await fixture.shown(free)).json, { result: { step: 'consent' } }, 'the port is free');
 });
 
 // covers S83 S87 S89
 t.test('request: other faults go to the redirect URI, with state and iss, after a login', async (t) => {
   const fixture = await start(t);
   const host = await registerHost(fixture.url);
-  const sid = fixture.cookieOf(fixture.owner);
   const cases: readonly (readonly [Record<string, string | undefined>, string])[] = [
     [{ response_type: 'token' }, 'unsupported_response_type'],
     [{ response_type: undefined }, 'unsupported_response_type'],
@@ -96,7 +84,7 @@ t.test('request: other faults go to the redirect URI, with state and iss, after 
     const query = authorizeQuery(host, changes);
     const before = await askRequest(fixture.url, undefined, query);
     t.match(before.json, { result: { step: 'login', redirect: null, client: { name: 'Notebook' } } });
-    const { json } = await askRequest(fixture.url, sid, query);
+    const { json } = await fixture.shown(query);
     const redirect = new URL(String(json['result']?.['redirect']));
     t.equal(redirect.searchParams.get('error'), error, JSON.stringify(changes));
     t.equal(redirect.searchParams.get('state'), 'as it came');
@@ -116,7 +104,7 @@ t.test('request: resource is taken in upper case and with a slash at its end', a
     `Http://Localhost:${fixture.http.port}/connect/mcp/`,
   ]) {
     const query = authorizeQuery(host, { resource });
-    t.match((await askRequest(fixture.url, sid, query)).json, { result: { step: 'consent' } }, resource);
+    t.match((await fixture.shown(query)).json, { result: { step: 'consent' } }, resource);
     const code = await consent(fixture.url, sid, query);
     const answer = await exchange(fixture.url, host, code, { resource: `${fixture.url}/connect/mcp/` });
     t.equal(answer.status, 200, resource);
@@ -132,7 +120,7 @@ t.test(
     const query = authorizeQuery(host);
     const before = await askRequest(fixture.url, undefined, query);
     t.match(before.json, { result: { step: 'login', challenge: null, account: null } });
-    const { json } = await askRequest(fixture.url, fixture.cookieOf(fixture.owner), query);
+    const { json } = await fixture.shown(query);
     t.match(json, {
       result: {
         step: 'consent',
@@ -159,14 +147,14 @@ t.test(
     const fixture = await start(t);
     const sid = fixture.cookieOf(fixture.owner);
     const { host } = await connectHost(fixture.url, sid);
-    const again = await askRequest(fixture.url, sid, authorizeQuery(host));
+    const again = await fixture.shown(authorizeQuery(host));
     t.match(again.json, { result: { step: 'consent' } }, 'a known host is asked for again');
     const refused = await redirectOf(decideRequest(fixture.url, sid, authorizeQuery(host), false));
     t.equal(refused.searchParams.get('error'), 'access_denied');
     t.equal(refused.searchParams.get('state'), 'as it came');
     t.equal(refused.searchParams.get('iss'), `http://localhost:${fixture.http.port}`);
-    const { result } = await fixture.get('/auth/v1/login_log', cookie(fixture.owner.sid));
-    t.ok((result as readonly { event: string }[]).some(({ event }) => event === 'host_refused'));
+    const log = (await fixture.loginLog(fixture.owner.sid)) as readonly { event: string }[];
+    t.ok(log.some(({ event }) => event === 'host_refused'));
   },
 );
 
@@ -176,16 +164,13 @@ t.test('decide: the challenge is good once, for its session, its request and its
   const host = await registerHost(fixture.url);
   const sid = fixture.cookieOf(fixture.owner);
   const query = authorizeQuery(host);
-  const challengeOf = async (forQuery = query) => {
-    return challengeOfView(await askRequest(fixture.url, sid, forQuery));
-  };
   const send = async (headers: Record<string, string>, body: object) =>
     (await request(`${fixture.url}/connect/decide`, { headers: { cookie: sid, ...headers }, body })).status;
   const own = { origin: fixture.url };
   const body = async (changes: object = {}) => ({
     request: query,
     allow: true,
-    ...(await challengeOf()),
+    ...challengeOfView(await fixture.shown(query)),
     ...changes,
   });
   t.equal(await send({}, await body()), 403, 'no Origin');
@@ -195,11 +180,8 @@ t.test('decide: the challenge is good once, for its session, its request and its
   t.equal(await send(foreign, await body()), 401, 'another session');
   t.equal(await send({ ...own, cookie: '' }, await body()), 401, 'no session');
   t.equal(await send(own, await body({ code: 'A'.repeat(43) })), 401, 'another handle');
-  t.equal(
-    await send(own, await body({ request: authorizeQuery(host, { scope: 'full' }) })),
-    401,
-    'another request',
-  );
+  const full = authorizeQuery(host, { scope: 'full' });
+  t.equal(await send(own, await body({ request: full })), 401, 'another request');
   const once = await body();
   t.equal(await send(own, once), 200);
   t.equal(await send(own, once), 401, 'used');
@@ -215,20 +197,15 @@ t.test('full: only after a login of at most 15 minutes', async (t) => {
   const sid = fixture.cookieOf(fixture.owner);
   const query = authorizeQuery(host, { scope: 'full' });
   fixture.actors.clock.nowMs += 14 * MINUTE_MS;
-  const shown = await askRequest(fixture.url, sid, query);
+  const shown = await fixture.shown(query);
   t.match(shown.json, { result: { step: 'consent', access: 'full', fullNeedsLogin: false } });
   const { challengeId, code } = challengeOfView(shown);
   fixture.actors.clock.nowMs += 2 * MINUTE_MS;
-  t.match((await askRequest(fixture.url, sid, query)).json, {
-    result: { step: 'consent', fullNeedsLogin: true },
-  });
+  t.match((await fixture.shown(query)).json, { result: { step: 'consent', fullNeedsLogin: true } });
   const headers = { cookie: sid, origin: fixture.url };
   const body = { request: query, challengeId, code, allow: true };
-  t.equal(
-    (await request(`${fixture.url}/connect/decide`, { headers, body })).status,
-    403,
-    'also at the answer',
-  );
+  const { status } = await request(`${fixture.url}/connect/decide`, { headers, body });
+  t.equal(status, 403, 'also at the answer');
 });
 
 // covers S90
@@ -238,26 +215,22 @@ t.test('application: private schemes, until its redirect URIs change', async (t)
   const appId = await fixture.register({ name: 'Shop', url: 'https://shop.example', redirectUris });
   const host = hostClient(appId, 'com.example.host:/callback');
   const sid = fixture.cookieOf(fixture.admin);
-  const ask = () => askRequest(fixture.url, sid, authorizeQuery(host));
+  const ask = () => fixture.shown(authorizeQuery(host), sid);
   t.match((await ask()).json, { result: { step: 'error' } }, 'not approved yet');
   await fixture.administer(appId, { approved: true, mcpEnabled: true });
-  t.match((await ask()).json, {
-    result: { step: 'consent', client: { kind: 'application', name: 'Shop', host: 'shop.example' } },
-  });
+  const client = { kind: 'application', name: 'Shop', host: 'shop.example' };
+  t.match((await ask()).json, { result: { step: 'consent', client } });
   const code = await consent(fixture.url, sid, authorizeQuery(host));
   const { access } = tokensOf(await exchange(fixture.url, host, code));
-  t.equal((await sendMcp(fixture.url, access, { method: 'tools/list' })).status, 200);
+  t.equal(await fixture.statusWith(access), 200);
   await fixture.register({ id: appId, redirectUris: ['https://elsewhere.example/cb'] });
   await fixture.actors.settle();
-  t.equal((await sendMcp(fixture.url, access, { method: 'tools/list' })).status, 401);
+  t.equal(await fixture.statusWith(access), 401);
   t.match((await ask()).json, { result: { step: 'error' } });
   const { result } = await fixture.get('/auth/v1/app/list', cookie(fixture.owner.sid));
   t.match(result, [{ approved: false, redirectUris: ['https://elsewhere.example/cb'] }]);
-  const refused = await fixture.post(
-    '/auth/v1/app/upsert_usr_app',
-    { id: appId, redirectUris: ['javascript:alert(1)'] },
-    cookie(fixture.owner.sid),
-  );
+  const bad = { id: appId, redirectUris: ['javascript:alert(1)'] };
+  const refused = await fixture.post('/auth/v1/app/upsert_usr_app', bad, cookie(fixture.owner.sid));
   t.equal(refused.status, 400);
 });
 
@@ -298,22 +271,17 @@ t.test('document: fetched only for a session, once while it is cached; the clien
   t.match(before.json, { result: { step: 'login', client: { kind: 'document', host: 'host.example' } } });
   t.equal(counts.asked, 0);
   const sid = fixture.cookieOf(fixture.owner);
-  const shown = await askRequest(fixture.url, sid, query);
-  t.match(shown.json, {
-    result: {
-      step: 'consent',
-      client: { name: 'Studio' },
-      destination: { kind: 'web', host: 'host.example' },
-    },
-  });
+  const shown = await fixture.shown(query);
+  const destination = { kind: 'web', host: 'host.example' };
+  t.match(shown.json, { result: { step: 'consent', client: { name: 'Studio' }, destination } });
   const code = await consent(fixture.url, sid, query);
   const { access } = tokensOf(await exchange(fixture.url, host, code));
-  t.equal((await sendMcp(fixture.url, access, { method: 'tools/list' })).status, 200);
+  t.equal(await fixture.statusWith(access), 200);
   t.equal(counts.asked, 1);
-  const own = await askRequest(fixture.url, sid, authorizeQuery(host, { redirect_uri: 'studio://private' }));
+  const own = await fixture.shown(authorizeQuery(host, { redirect_uri: 'studio://private' }));
   t.match(own.json, { result: { step: 'error' } }, 'private schemes are for applications');
   elapsed.nowMs += 5 * MINUTE_MS;
-  await askRequest(fixture.url, sid, query);
+  await fixture.shown(query);
   t.equal(counts.asked, 2);
 });
 
@@ -334,7 +302,7 @@ t.test('document: redirects, sizes, other types and other contents are refused',
     const { client } = documentHost(body, options);
     const fixture = await start(t, { documents: { client } });
     const query = authorizeQuery(hostClient(DOCUMENT_ID, 'https://host.example/cb'));
-    const { json } = await askRequest(fixture.url, fixture.cookieOf(fixture.owner), query);
+    const { json } = await fixture.shown(query);
     t.match(json, { result: { step: 'error', error: { code: 'invalid_client' } } }, name);
   }
 });
@@ -364,6 +332,6 @@ t.test('row of unregistered hosts: switched off, clients without an application 
   const fixture = await start(t);
   const host = await registerHost(fixture.url);
   await fixture.administer('1', { disabled: true });
-  const { json } = await askRequest(fixture.url, fixture.cookieOf(fixture.owner), authorizeQuery(host));
+  const { json } = await fixture.shown(authorizeQuery(host));
   t.match(json, { result: { step: 'error', error: { code: 'invalid_client' } } });
 });

@@ -105,36 +105,20 @@ t.test(
   async (t) => {
     const mcp = await start(t);
     const metadata = `${mcp.http.url}/.well-known/oauth-protected-resource/connect/mcp/`;
-    const call = (token?: string) =>
-      send(mcp, '/connect/mcp/', {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        },
-        body: CALL,
-      });
+    const call = (token?: string, path = '/connect/mcp/') => {
+      const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      const headers = { 'content-type': 'application/json', ...bearer };
+      return send(mcp, path, { method: 'POST', headers, body: CALL });
+    };
     const challenged = await call();
     t.equal(challenged.status, 401);
     t.match(challenged.headers.get('www-authenticate'), `resource_metadata="${metadata}"`);
     t.match(await (await fetch(metadata)).json(), { resource: `${mcp.http.url}/connect/mcp/` });
     t.equal((await call(TOKENS.connected)).status, 200);
-    t.equal(
-      (
-        await send(mcp, '/mcp/', {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: CALL,
-        })
-      ).status,
-      200,
-    );
+    t.equal((await call(undefined, '/mcp/')).status, 200);
     t.equal((await send(mcp, '/mcp/')).headers.get('allow'), 'POST, DELETE');
-    t.equal(
-      (await send(mcp, '/connect/mcp//', { method: 'POST', body: CALL })).status,
-      404,
-      'one slash alone',
-    );
+    const { status } = await send(mcp, '/connect/mcp//', { method: 'POST', body: CALL });
+    t.equal(status, 404, 'one slash alone');
     t.equal((await send(mcp, `${SERVER_METADATA}/`)).status, 404, 'other addresses have one spelling');
   },
 );

@@ -3,40 +3,21 @@ import type { Answer } from '../../../kit/agent.ts';
 import { DAY_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import type { Account } from '../../support/account.ts';
 import { cookie } from '../../support/account.ts';
-import { type ConnectFixture, startConnectOf as start } from '../../support/connect.ts';
+import { type ConnectFixture, startConnectOf as start, startConnected } from '../../support/connect.ts';
 import {
   authorizeQuery,
   connectHost,
   consent,
   exchange,
-  type HostClient,
   type HostTokens,
   listTools,
   refreshTokens,
   registerHost,
   sendForm,
-  sendMcp,
   tokensOf,
 } from '../../support/hosts.ts';
 
-interface Connected {
-  readonly fixture: ConnectFixture;
-  readonly host: HostClient;
-  readonly tokens: HostTokens;
-}
-
-async function startConnected(t: Test, changes: Record<string, string> = {}): Promise<Connected> {
-  const fixture = await start(t);
-  const made = await connectHost(fixture.url, fixture.cookieOf(fixture.owner), changes);
-  return { fixture, ...made };
-}
-
 const LIST = { method: 'tools/list' };
-
-/** HTTP status of a list with the token. */
-async function statusWith({ url }: ConnectFixture, token: string): Promise<number> {
-  return (await sendMcp(url, token, LIST)).status;
-}
 
 function refusedAs(t: Test, answer: Answer, error: string, status = 400): void {
   t.equal(answer.status, status, answer.text);
@@ -55,9 +36,8 @@ async function hostsOf({ get }: ConnectFixture, { sid }: Account): Promise<reado
   return (await get('/auth/v1/connected_hosts', cookie(sid))).result as readonly HostItem[];
 }
 
-async function eventsOf({ get }: ConnectFixture, { sid }: Account): Promise<readonly string[]> {
-  const { result } = await get('/auth/v1/login_log', cookie(sid));
-  return (result as readonly { event: string }[]).map(({ event }) => event);
+async function eventsOf({ loginLog, owner }: ConnectFixture): Promise<readonly string[]> {
+  return ((await loginLog(owner.sid)) as readonly { event: string }[]).map(({ event }) => event);
 }
 
 // covers R44
@@ -80,7 +60,8 @@ t.test(
 
 // covers R44 S86
 t.test('audience: a token of /connect/mcp opens nothing elsewhere, and others nothing there', async (t) => {
-  const { fixture, tokens } = await startConnected(t);
+  const fixture = await startConnected(t);
+  const { tokens } = fixture;
   const headers = { authorization: `Bearer ${tokens.access}`, 'content-type': 'application/json' };
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, ...LIST });
   const elsewhere = await fetch(`${fixture.url}/mcp`, { method: 'POST', headers, body });
@@ -101,7 +82,7 @@ t.test('audience: a token of a profile lists its tools and opens its address alo
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, ...LIST });
   const own = await fetch(resource, { method: 'POST', headers, body });
   t.match(await own.json(), { result: { tools: [{ name: 'user_keys' }] } });
-  t.equal(await statusWith(fixture, tokens.access), 401);
+  t.equal(await fixture.statusWith(tokens.access), 401);
 });
 
 // covers R42 S83
@@ -110,12 +91,12 @@ t.test('code: good once for 60 s; used twice it ends what it gave', async (t) =>
   const host = await registerHost(fixture.url);
   const code = await consent(fixture.url, fixture.cookieOf(fixture.owner), authorizeQuery(host));
   const tokens = tokensOf(await exchange(fixture.url, host, code));
-  t.equal(await statusWith(fixture, tokens.access), 200);
+  t.equal(await fixture.statusWith(tokens.access), 200);
   refusedAs(t, await exchange(fixture.url, host, code), 'invalid_grant');
-  t.equal(await statusWith(fixture, tokens.access), 401);
+  t.equal(await fixture.statusWith(tokens.access), 401);
   refusedAs(t, await refreshTokens(fixture.url, host, tokens.refresh), 'invalid_grant');
   refusedAs(t, await exchange(fixture.url, host, code), 'invalid_grant');
-  t.ok((await eventsOf(fixture, fixture.owner)).includes('token_reused'), 'the owner reads it');
+  t.ok((await eventsOf(fixture)).includes('token_reused'), 'the owner reads it');
 
   const late = await consent(fixture.url, fixture.cookieOf(fixture.owner), authorizeQuery(host));
   fixture.actors.clock.nowMs += 60 * SECOND_MS;
@@ -143,21 +124,23 @@ t.test('code: bound to client, redirect URI, PKCE verifier and resource', async 
 });
 
 t.test('refresh: idle for 30 days, and 180 days after the consent, the grant is over', async (t) => {
-  const { fixture, host, tokens } = await startConnected(t);
+  const fixture = await startConnected(t);
+  const { tokens } = fixture;
   const idle = await connectHost(fixture.url, fixture.cookieOf(fixture.admin));
   let { refresh } = tokens;
   for (let day = 0; day < 175; day += 29) {
-    refresh = tokensOf(await refreshTokens(fixture.url, host, refresh)).refresh;
+    refresh = tokensOf(await fixture.refresh(refresh)).refresh;
     fixture.actors.clock.nowMs += 29 * DAY_MS;
   }
   refusedAs(t, await refreshTokens(fixture.url, idle.host, idle.tokens.refresh), 'invalid_grant');
-  refusedAs(t, await refreshTokens(fixture.url, host, refresh), 'invalid_grant');
+  refusedAs(t, await fixture.refresh(refresh), 'invalid_grant');
 });
 
 t.test('refresh: bound to client and resource, never wider than the grant', async (t) => {
-  const { fixture, host, tokens } = await startConnected(t);
+  const fixture = await startConnected(t);
+  const { tokens } = fixture;
   const other = await registerHost(fixture.url);
-  const send = (changes: Record<string, string>) => refreshTokens(fixture.url, host, tokens.refresh, changes);
+  const send = (changes: Record<string, string>) => fixture.refresh(tokens.refresh, changes);
   refusedAs(t, await send({ client_id: other.clientId }), 'invalid_grant');
   refusedAs(t, await send({ resource: `${fixture.url}/mcp` }), 'invalid_target');
   refusedAs(t, await send({ scope: 'full' }), 'invalid_scope');
@@ -171,33 +154,35 @@ t.test('access token: expires after OAuthAccessSeconds', async (t) => {
   const fixture = await start(t, { settings: { OAuthAccessSeconds: 600 } });
   const { tokens } = await connectHost(fixture.url, fixture.cookieOf(fixture.owner));
   fixture.actors.clock.nowMs += 599 * SECOND_MS;
-  t.equal(await statusWith(fixture, tokens.access), 200);
+  t.equal(await fixture.statusWith(tokens.access), 200);
   fixture.actors.clock.nowMs += SECOND_MS;
-  t.equal(await statusWith(fixture, tokens.access), 401);
+  t.equal(await fixture.statusWith(tokens.access), 401);
 });
 
 t.test(
   'revoke: a refresh token ends the grant, an access token its session, another client nothing',
   async (t) => {
-    const { fixture, host, tokens } = await startConnected(t);
+    const fixture = await startConnected(t);
+    const { host, tokens } = fixture;
     const other = await registerHost(fixture.url);
     const revoke = (token: string, client = host) =>
       sendForm(`${fixture.url}/connect/revoke`, { token, client_id: client.clientId });
     for (const token of [tokens.refresh, tokens.access, 'unknown'])
       t.equal((await revoke(token, other)).status, 200, 'as RFC 7009 says');
-    t.equal(await statusWith(fixture, tokens.access), 200);
+    t.equal(await fixture.statusWith(tokens.access), 200);
     t.equal((await revoke(tokens.access)).status, 200);
-    t.equal(await statusWith(fixture, tokens.access), 401);
-    const next = tokensOf(await refreshTokens(fixture.url, host, tokens.refresh));
+    t.equal(await fixture.statusWith(tokens.access), 401);
+    const next = tokensOf(await fixture.refresh(tokens.refresh));
     t.equal((await revoke(next.refresh)).status, 200);
-    t.equal(await statusWith(fixture, next.access), 401);
-    t.ok((await eventsOf(fixture, fixture.owner)).includes('host_revoked'));
+    t.equal(await fixture.statusWith(next.access), 401);
+    t.ok((await eventsOf(fixture)).includes('host_revoked'));
   },
 );
 
 // covers R42 S96
 t.test('owner: sees connected hosts and ends one; another account neither', async (t) => {
-  const { fixture, host, tokens } = await startConnected(t);
+  const fixture = await startConnected(t);
+  const { tokens } = fixture;
   const [item] = await hostsOf(fixture, fixture.owner);
   t.match(item, { name: 'Notebook', host: '127.0.0.1:33418', scopes: ['tools'], sessions: 1 });
   t.strictSame(await hostsOf(fixture, fixture.admin), []);
@@ -205,19 +190,20 @@ t.test('owner: sees connected hosts and ends one; another account neither', asyn
     fixture.post('/auth/v1/connected_hosts/revoke', { id: item?.id }, cookie(account.sid));
   t.equal((await end(fixture.admin)).status, 404);
   t.match((await end(fixture.owner)).result, { id: item?.id, sessionsClosed: 1 });
-  t.equal(await statusWith(fixture, tokens.access), 401);
-  refusedAs(t, await refreshTokens(fixture.url, host, tokens.refresh), 'invalid_grant');
-  t.ok((await eventsOf(fixture, fixture.owner)).includes('host_connected'));
+  t.equal(await fixture.statusWith(tokens.access), 401);
+  refusedAs(t, await fixture.refresh(tokens.refresh), 'invalid_grant');
+  t.ok((await eventsOf(fixture)).includes('host_connected'));
 });
 
 t.test('admin: lists and ends the connected hosts of an account', async (t) => {
-  const { fixture, tokens } = await startConnected(t);
+  const fixture = await startConnected(t);
+  const { tokens } = fixture;
   const { userId } = fixture.owner;
   const { result } = await fixture.ask(`connected_hosts?userId=${userId}`);
   const [item] = result as readonly HostItem[];
   t.match(item, { name: 'Notebook' });
   t.match(await fixture.change('connected_hosts/revoke', { userId, id: item?.id }), { status: 200 });
-  t.equal(await statusWith(fixture, tokens.access), 401);
+  t.equal(await fixture.statusWith(tokens.access), 401);
 });
 
 // covers S96
@@ -235,11 +221,12 @@ t.test('ends: a grant ends with a block, its key, its application and close_sess
     'all sessions': ({ post, owner }) => post('/auth/v1/close_sessions', { others: true }, cookie(owner.sid)),
   };
   for (const [name, end] of Object.entries(ends)) {
-    const { fixture, host, tokens } = await startConnected(t);
+    const fixture = await startConnected(t);
+    const { tokens } = fixture;
     t.match(await end(fixture), { status: 200 }, name);
     await fixture.actors.settle();
-    t.equal(await statusWith(fixture, tokens.access), 401, name);
-    const answer = await refreshTokens(fixture.url, host, tokens.refresh);
+    t.equal(await fixture.statusWith(tokens.access), 401, name);
+    const answer = await fixture.refresh(tokens.refresh);
     t.not(answer.status, 200, name);
   }
 });
@@ -256,7 +243,7 @@ t.test('ends: a code that was not exchanged yet ends with them too', async (t) =
     logout: ({ post, owner }) => post('/auth/v1/logout', {}, cookie(owner.sid)),
   };
   for (const [name, end] of Object.entries(ends)) {
-    const { fixture } = await startConnected(t);
+    const fixture = await startConnected(t);
     const host = await registerHost(fixture.url);
     const code = await consent(fixture.url, fixture.cookieOf(fixture.owner), authorizeQuery(host));
     t.match(await end(fixture), { status: 200 }, name);
@@ -266,7 +253,8 @@ t.test('ends: a code that was not exchanged yet ends with them too', async (t) =
 });
 
 t.test('grants: the one used longest ago is removed for the 51st', async (t) => {
-  const { fixture, tokens } = await startConnected(t);
+  const fixture = await startConnected(t);
+  const { tokens } = fixture;
   const connectMore = async (count: number): Promise<HostTokens> => {
     let last = tokens;
     for (let turn = 0; turn < count; turn += 1) {
@@ -278,17 +266,18 @@ t.test('grants: the one used longest ago is removed for the 51st', async (t) => 
   const second = await connectMore(1);
   await connectMore(48);
   fixture.actors.clock.nowMs += 61 * SECOND_MS;
-  t.equal(await statusWith(fixture, tokens.access), 200, 'used now, without a refresh');
+  t.equal(await fixture.statusWith(tokens.access), 200, 'used now, without a refresh');
   await fixture.actors.settle();
   const last = await connectMore(1);
   t.equal((await hostsOf(fixture, fixture.owner)).length, 50);
-  t.equal(await statusWith(fixture, second.access), 401);
-  t.equal(await statusWith(fixture, tokens.access), 200);
-  t.equal(await statusWith(fixture, last.access), 200);
+  t.equal(await fixture.statusWith(second.access), 401);
+  t.equal(await fixture.statusWith(tokens.access), 200);
+  t.equal(await fixture.statusWith(last.access), 200);
 });
 
 t.test('token: a client that authenticates with the field learns so with a challenge', async (t) => {
-  const { fixture, host, tokens } = await startConnected(t);
+  const fixture = await startConnected(t);
+  const { host, tokens } = fixture;
   const body = { grant_type: 'refresh_token', client_id: host.clientId, refresh_token: tokens.refresh };
   const answer = await fetch(`${fixture.url}/connect/token`, {
     method: 'POST',
@@ -298,21 +287,22 @@ t.test('token: a client that authenticates with the field learns so with a chall
   t.equal(answer.status, 401);
   t.match(answer.headers.get('www-authenticate'), /^Basic /);
   t.match(await answer.json(), { error: 'invalid_client' });
-  const without = await refreshTokens(fixture.url, host, tokens.refresh, { client_secret: 'any' });
+  const without = await fixture.refresh(tokens.refresh, { client_secret: 'any' });
   t.equal(without.headers.get('www-authenticate'), null);
-  t.equal((await refreshTokens(fixture.url, host, tokens.refresh)).status, 200, 'neither spent the token');
+  t.equal((await fixture.refresh(tokens.refresh)).status, 200, 'neither spent the token');
 });
 
 t.test('restart: grants, codes and rotation live in the journal', async (t) => {
-  const { fixture, host, tokens } = await startConnected(t);
+  const fixture = await startConnected(t);
+  const { host, tokens } = fixture;
   const code = await consent(fixture.url, fixture.cookieOf(fixture.owner), authorizeQuery(host));
   await fixture.actors.restart();
-  t.equal(await statusWith(fixture, tokens.access), 200);
-  const second = tokensOf(await refreshTokens(fixture.url, host, tokens.refresh));
+  t.equal(await fixture.statusWith(tokens.access), 200);
+  const second = tokensOf(await fixture.refresh(tokens.refresh));
   t.equal((await exchange(fixture.url, host, code)).status, 200);
   await fixture.actors.restart();
   refusedAs(t, await exchange(fixture.url, host, code), 'invalid_grant');
-  t.equal(await statusWith(fixture, second.access), 200);
+  t.equal(await fixture.statusWith(second.access), 200);
 });
 
 t.test('limits: a host behind a software key shares the scope p of the key', async (t) => {
@@ -321,6 +311,6 @@ t.test('limits: a host behind a software key shares the scope p of the key', asy
   const two = await connectHost(fixture.url, fixture.cookieOf(fixture.owner));
   const statuses: number[] = [];
   for (let turn = 0; turn < 3; turn += 1)
-    for (const { tokens } of [one, two]) statuses.push(await statusWith(fixture, tokens.access));
+    for (const { tokens } of [one, two]) statuses.push(await fixture.statusWith(tokens.access));
   t.strictSame(statuses, [200, 200, 200, 200, 200, 429]);
 });

@@ -4,31 +4,27 @@ import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import type { Answer } from '../../../kit/agent.ts';
 import { stopAfter } from '../../../kit/close-after.ts';
-import { sessionIndex, sessionOwner } from '../../../src/actors/accounts/owners.ts';
 import { user } from '../../../src/actors/accounts/user.ts';
 import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
-import type { Operation } from '../../../src/actors/runtime/journal/port.ts';
 import { HOUR_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { digest, openSealers } from '../../../src/io/connect/sealed.ts';
 import { indexEntryOf } from '../../../src/io/http/checks/session-lookup.ts';
 import { cookie } from '../../support/account.ts';
-import { commitRows } from '../../support/actors/commit-rows.ts';
+import { commitAccount, sessionNames } from '../../support/actors/commit-rows.ts';
 import { CIPHER } from '../../support/admin.ts';
-import { type ConnectFixture, startConnect } from '../../support/connect.ts';
+import { type Connected, type ConnectFixture, startConnect, startConnected } from '../../support/connect.ts';
 import {
-  connectHost,
   type HostClient,
   type HostTokens,
   hostClient,
   refreshTokens,
   registerHost,
   sendForm,
-  sendMcp,
   tokensOf,
 } from '../../support/hosts.ts';
 
-interface Connected {
-  readonly fixture: ConnectFixture;
+interface Refreshed {
+  readonly fixture: Connected;
   readonly host: HostClient;
   readonly tokens: HostTokens;
   /** Presents a refresh token. */
@@ -39,22 +35,17 @@ interface Connected {
   live(...access: readonly string[]): Promise<number>;
 }
 
-async function startConnected(t: Test): Promise<Connected> {
-  const fixture = stopAfter(t, await startConnect());
-  const { host, tokens } = await connectHost(fixture.url, fixture.cookieOf(fixture.owner));
-  const refresh = (token: string) => refreshTokens(fixture.url, host, token);
+async function start(t: Test): Promise<Refreshed> {
+  const fixture = await startConnected(t);
+  const { host, tokens, refresh, statusWith } = fixture;
   return {
     fixture,
     host,
     tokens,
     refresh,
     next: async (token) => tokensOf(await refresh(token)),
-    live: async (...access) => {
-      const answers = await Promise.all(
-        access.map((token) => sendMcp(fixture.url, token, { method: 'tools/list' })),
-      );
-      return answers.filter(({ status }) => status === 200).length;
-    },
+    live: async (...access) =>
+      (await Promise.all(access.map(statusWith))).filter((status) => status === 200).length,
   };
 }
 
@@ -64,20 +55,16 @@ function isOver(t: Test, answer: Answer, note = 'over'): void {
 }
 
 /** The newest entry of the owner's login log. */
-async function lastLogged({ get, owner }: ConnectFixture): Promise<unknown> {
-  const { result } = await get('/auth/v1/login_log', cookie(owner.sid));
-  return (result as readonly unknown[])[0];
+async function lastLogged({ loginLog, owner }: ConnectFixture): Promise<unknown> {
+  return ((await loginLog(owner.sid)) as readonly unknown[])[0];
 }
 
-const REUSED = {
-  event: 'token_reused',
-  ok: false,
-  error: 'Invalid grant: the refresh token was replaced before',
-};
+const REPLACED = 'Invalid grant: the refresh token was replaced before';
+const REUSED = { event: 'token_reused', ok: false, error: REPLACED };
 
 for (const count of [2, 3, 5, 10])
   t.test(`refresh: ${count} at once are all answered, with one refresh token`, async (t) => {
-    const { tokens, next, live } = await startConnected(t);
+    const { tokens, next, live } = await start(t);
     const answers = await Promise.all(Array.from({ length: count }, () => next(tokens.refresh)));
     const newest = new Set(answers.map(({ refresh }) => refresh));
     t.equal(newest.size, 1, 'the same refresh token for each');
@@ -88,7 +75,7 @@ for (const count of [2, 3, 5, 10])
   });
 
 t.test('refresh: the ninth access token of a grant ends the oldest alone', async (t) => {
-  const { fixture, tokens, next, live } = await startConnected(t);
+  const { fixture, tokens, next, live } = await start(t);
   const access: string[] = [];
   for (let use = 0; use < 8; use += 1) access.push((await next(tokens.refresh)).access);
   t.equal(await live(tokens.access), 0);
@@ -98,7 +85,7 @@ t.test('refresh: the ninth access token of a grant ends the oldest alone', async
 });
 
 t.test('refresh: a former token gives the newest one of the chain and does not rotate', async (t) => {
-  const { fixture, tokens, next } = await startConnected(t);
+  const { fixture, tokens, next } = await start(t);
   const second = await next(tokens.refresh);
   fixture.actors.clock.nowMs += 30 * SECOND_MS;
   const third = await next(second.refresh);
@@ -114,7 +101,7 @@ t.test('refresh: a former token gives the newest one of the chain and does not r
 t.test(
   'refresh: a former token 61 s after its own replacement ends the grant, with the reason',
   async (t) => {
-    const { fixture, tokens, next, refresh, live } = await startConnected(t);
+    const { fixture, tokens, next, refresh, live } = await start(t);
     const second = await next(tokens.refresh);
     fixture.actors.clock.nowMs += 59 * SECOND_MS;
     const third = await next(second.refresh);
@@ -130,7 +117,7 @@ t.test(
 );
 
 t.test('refresh: the ninth replacement within the minute ends the time of the first token', async (t) => {
-  const { fixture, tokens, next, refresh } = await startConnected(t);
+  const { fixture, tokens, next, refresh } = await start(t);
   const chain = [tokens.refresh];
   for (let use = 0; use < 9; use += 1) chain.push((await next(chain.at(-1) ?? '')).refresh);
   const [first = '', second = ''] = chain;
@@ -140,7 +127,7 @@ t.test('refresh: the ninth replacement within the minute ends the time of the fi
 });
 
 t.test('refresh: two processes with one file refresh each hour for a day', async (t) => {
-  const { fixture, tokens, next, live } = await startConnected(t);
+  const { fixture, tokens, next, live } = await start(t);
   let file = tokens.refresh;
   for (let hour = 0; hour < 24; hour += 1) {
     fixture.actors.clock.nowMs += HOUR_MS;
@@ -153,7 +140,7 @@ t.test('refresh: two processes with one file refresh each hour for a day', async
 });
 
 t.test('refresh: a process that keeps its own token and follows within the minute stays', async (t) => {
-  const { fixture, tokens, next } = await startConnected(t);
+  const { fixture, tokens, next } = await start(t);
   let [one, other] = [tokens.refresh, tokens.refresh];
   for (let hour = 0; hour < 5; hour += 1) {
     fixture.actors.clock.nowMs += HOUR_MS;
@@ -166,7 +153,7 @@ t.test('refresh: a process that keeps its own token and follows within the minut
 });
 
 t.test('refresh: over a restart a former token gives the same successor', async (t) => {
-  const { fixture, tokens, next, live } = await startConnected(t);
+  const { fixture, tokens, next, live } = await start(t);
   const second = await next(tokens.refresh);
   await fixture.actors.restart();
   const again = await next(tokens.refresh);
@@ -176,15 +163,13 @@ t.test('refresh: over a restart a former token gives the same successor', async 
 
 // covers S84
 t.test('refresh: a former token is of its client alone, and may be given back', async (t) => {
-  const { fixture, host, tokens, next, refresh, live } = await startConnected(t);
+  const { fixture, host, tokens, next, refresh, live } = await start(t);
   const second = await next(tokens.refresh);
   const other = await registerHost(fixture.url);
   isOver(t, await refreshTokens(fixture.url, other, tokens.refresh), 'another client');
   t.equal(await live(second.access), 1, 'which ends nothing');
-  const revoked = await sendForm(`${fixture.url}/connect/revoke`, {
-    token: tokens.refresh,
-    client_id: host.clientId,
-  });
+  const form = { token: tokens.refresh, client_id: host.clientId };
+  const revoked = await sendForm(`${fixture.url}/connect/revoke`, form);
   t.equal(revoked.status, 200);
   t.equal(await live(second.access), 0);
   isOver(t, await refresh(second.refresh));
@@ -198,7 +183,7 @@ function textsOf(value: unknown): string[] {
 
 // covers S85
 t.test('refresh: a copy of the journal, with its secret, computes no token', async (t) => {
-  const { fixture, tokens, next } = await startConnected(t);
+  const { fixture, tokens, next } = await start(t);
   const second = await next(tokens.refresh);
   await fixture.actors.settle();
   const { userId } = fixture.owner;
@@ -243,17 +228,10 @@ async function startUpgraded(t: Test, form: 'snapshot' | 'events') {
   const fixture = stopAfter(t, await startConnect({ seed: 2 }));
   const { journal, clock } = fixture.actors;
   const { userId: id, nowMs, events, state, tokens, clients } = GOLDEN;
-  const row = (content: unknown[]) => journal.pack([7, ...content, [], []]);
-  const rows: Operation[] = state.sessions.map(({ kind, hash, id: sessionId }) => {
-    const owner = sessionOwner({ userId: id, sessionId });
-    return { op: 'index', index: sessionIndex(kind), key: hash, owner };
-  });
-  if (form === 'snapshot')
-    rows.push({ op: 'snapshot', kind: 'user', id, seq: 9, fromSeq: 1, row: row([9, state]) });
-  else
-    for (const [index, event] of events.entries())
-      rows.push({ op: 'append', kind: 'user', id, seq: index + 1, row: row([[event]]) });
-  await commitRows(journal, rows);
+  const names = sessionNames(id, state.sessions);
+  // Each turn of that version was one event.
+  const turns = events.map((event) => [event]);
+  await commitAccount(journal, { version: 7, userId: id, names, state, events: turns }, form);
   clock.nowMs = nowMs;
   const refresh = (client: keyof Golden['clients'], token: string) =>
     refreshTokens(fixture.url, hostClient(clients[client]), token);
@@ -292,7 +270,7 @@ for (const form of ['snapshot', 'events'] as const) {
 t.test(
   'refresh: a node of the build before asks the owner of this one with one token of its own',
   async (t) => {
-    const { fixture, host, tokens, next } = await startConnected(t);
+    const { fixture, host, tokens, next } = await start(t);
     const { refreshTokens: sealer } = openSealers(CIPHER);
     const { userId, codeId, appId } = sealer.open(tokens.refresh) ?? {};
     if (userId === undefined || codeId === undefined || appId === undefined)
@@ -313,18 +291,15 @@ t.test(
     const second = await ask(tokens.refresh);
     const third = await next(second);
     t.equal((await next(second)).refresh, third.refresh, 'the chain of this build begins there');
-    t.equal(
-      (await next(await ask(second))).refresh.startsWith('refresh.'),
-      true,
-      'a former one within its minute',
-    );
+    const { refresh } = await next(await ask(second));
+    t.ok(refresh.startsWith('refresh.'), 'a former one within its minute');
   },
 );
 
 t.test(
   'refresh: an owner of the build before is asked with one token, and its answer names none',
   async (t) => {
-    const { fixture, tokens, next } = await startConnected(t);
+    const { fixture, tokens, next } = await start(t);
     const { system } = fixture.actors;
     const { ask } = system;
     const asBefore = async (kind: unknown, id: string, command: { nextHashes?: unknown }) => {

@@ -1,8 +1,6 @@
 /** The gateway's own calls about files, against the sandbox's chat module: success, repeats, and every kind of failure. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import type { PendingFile } from '../../../src/actors/runtime/ports.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ModuleResult } from '../../../src/io/http-client/types.ts';
@@ -12,14 +10,8 @@ import { startSandbox } from '../../../src/sandbox/start.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
 
 async function opened(t: Test) {
-  const dataPath = await mkdtemp(join(tmpdir(), 'chat-files-'));
-  const sandbox = await startSandbox({ dataPath });
-  const modules = createModuleClient({ clock: Date.now, bounds: freshBounds() });
-  t.teardown(async () => {
-    await modules.close();
-    await sandbox.close();
-    await rm(dataPath, { recursive: true, force: true });
-  });
+  const sandbox = closeAfter(t, await startSandbox({ dataPath: t.testdir({}) }));
+  const modules = closeAfter(t, createModuleClient({ clock: Date.now, bounds: freshBounds() }));
   const blocked = new Set<string>();
   const files = createChatFiles({
     modules,
@@ -51,6 +43,17 @@ async function opened(t: Test) {
 }
 
 const FILE: PendingFile = { uploadKey: 'k', userId: '7', chatId: '1', name: 'a.txt', sizeBytes: 5 };
+/** A chat module that answers as the test says. */
+function filesOver(call: ModuleClient['call']) {
+  const options = { project: 'test', newRequestId: () => 'r', isBlocked: () => false };
+  return createChatFiles({ modules: { call }, chatUrl: 'http://chat.test/base', ...options });
+}
+
+function answer(status: number, body: string): ModuleResult {
+  const content = { contentType: 'application/json', headers: {}, body: Buffer.from(body) };
+  return { ok: true, answer: { status, ...content }, elapsedMs: 1 };
+}
+
 const refused = (error: string) => ({ ok: false, error });
 
 t.test('chat files: created, completed, described; each call may be repeated', async (t) => {
@@ -141,10 +144,7 @@ t.test('chat files: only 404 with 2204 to a linked message is about that message
     [500, '{"error":{"code":2204}}', '3', 'ChartApiFileError'],
   ];
   for (const [status, body, linkedMessageId, expected] of rows) {
-    const answer = { status, contentType: 'application/json', headers: {}, body: Buffer.from(body) };
-    const call: ModuleClient['call'] = async () => ({ ok: true, answer, elapsedMs: 1 });
-    const options = { modules: { call }, project: 'test', newRequestId: () => 'r', isBlocked: () => false };
-    const files = createChatFiles({ ...options, chatUrl: 'http://chat.test' });
+    const files = filesOver(async () => answer(status, body));
     t.same(await files.create({ ...FILE, linkedMessageId }), refused(expected), `${status} ${body}`);
   }
 });
@@ -173,10 +173,7 @@ t.test('chat files: a module that is down, answers 500 or is cut off is ChartApi
 t.test('chat files: an invalid answer of the chat module is a failure', async (t) => {
   const answers = ['', '[]', '{}', '{"result":null}', '{"result":{"fileId":"x","chatId":-1}}', '<html>'];
   for (const body of answers) {
-    const answer = { status: 200, contentType: 'application/json', headers: {}, body: Buffer.from(body) };
-    const call: ModuleClient['call'] = async () => ({ ok: true, answer, elapsedMs: 1 });
-    const options = { modules: { call }, project: 'test', newRequestId: () => 'r', isBlocked: () => false };
-    const files = createChatFiles({ ...options, chatUrl: 'http://chat.test/base' });
+    const files = filesOver(async () => answer(200, body));
     t.same(await files.create(FILE), refused('ChartApiFileError'), body);
     t.same(await files.create({ ...FILE, chatId: null }), refused('ChartApiFileError'), body);
     t.same(await files.describe('5', null), refused('ModuleFailed'), body);
@@ -196,10 +193,7 @@ t.test('chat files: a content type that the module names is taken where it fits 
   ];
   for (const [contentType, expected] of asked) {
     const body = JSON.stringify({ result: { ...file, dateTime: '2026-01-02T03:04:05.678Z', contentType } });
-    const answer = { status: 200, contentType: 'application/json', headers: {}, body: Buffer.from(body) };
-    const call: ModuleClient['call'] = async () => ({ ok: true, answer, elapsedMs: 1 });
-    const options = { modules: { call }, project: 'test', newRequestId: () => 'r', isBlocked: () => false };
-    const described = await createChatFiles({ ...options, chatUrl: 'http://chat.test' }).describe('5', null);
+    const described = await filesOver(async () => answer(200, body)).describe('5', null);
     t.equal(described.ok && described.value.contentType, expected, String(contentType));
   }
 });
@@ -209,24 +203,14 @@ t.test(
   async (t) => {
     const calls: string[] = [];
     let chat = 10;
-    const files = createChatFiles({
-      modules: {
-        async call({ url, body }) {
-          const path = url.pathname.replace('/chat/v1/', '');
-          const asked = body === undefined ? {} : (JSON.parse(String(body)) as Record<string, unknown>);
-          calls.push(
-            path === 'chats/personal' ? `${path} ${asked['userId']}` : `${path} in ${asked['chatId']}`,
-          );
-          if (path === 'chats/personal') return answer(200, { result: { chatId: String(chat) } });
-          if (asked['chatId'] !== String(chat)) return answer(404, { error: { code: 2202 } });
-          if (asked['uploadKey'] === 'broken') return answer(500, {});
-          return answer(200, { result: { fileId: '5' } });
-        },
-      },
-      chatUrl: 'http://chat.test',
-      project: 'test',
-      newRequestId: () => 'r1',
-      isBlocked: () => false,
+    const files = filesOver(async ({ url, body }) => {
+      const path = url.pathname.replace('/base/chat/v1/', '');
+      const asked = body === undefined ? {} : (JSON.parse(String(body)) as Record<string, unknown>);
+      calls.push(path === 'chats/personal' ? `${path} ${asked['userId']}` : `${path} in ${asked['chatId']}`);
+      if (path === 'chats/personal') return answer(200, `{"result":{"chatId":"${chat}"}}`);
+      if (asked['chatId'] !== String(chat)) return answer(404, '{"error":{"code":2202}}');
+      if (asked['uploadKey'] === 'broken') return answer(500, '{}');
+      return answer(200, '{"result":{"fileId":"5"}}');
     });
     const create = (more: Partial<PendingFile> = {}) => files.create({ ...FILE, chatId: null, ...more });
     const done = { ok: true, value: { fileId: '5' } };
@@ -249,11 +233,3 @@ t.test(
     t.same(calls, ['files/create in 99'], 'a named chat is never replaced');
   },
 );
-
-function answer(status: number, value: object): ModuleResult {
-  return {
-    ok: true,
-    answer: { status, contentType: 'application/json', body: Buffer.from(JSON.stringify(value)) },
-    elapsedMs: 1,
-  };
-}

@@ -1,4 +1,8 @@
 /** Rows put into a journal without a runtime. */
+import type { MemoryJournal } from '../../../kit/journal/memory.ts';
+import { sessionIndex, sessionOwner } from '../../../src/actors/accounts/owners.ts';
+import type { SessionRecord } from '../../../src/actors/accounts/user-types.ts';
+import type { IndexName } from '../../../src/actors/runtime/actor.ts';
 import {
   type Journal,
   type JournalTurn,
@@ -34,4 +38,38 @@ function turnOf(operation: Operation, journal: Journal, names: Map<string, strin
   names.set(name, owner ?? undefined);
   const claim = { index, key, owner, onConflict: 'InvalidInput' } as const;
   return { kind: 'claimer', id: '1', operations, claims: [{ ...claim, ...(replaces && { replaces }) }] };
+}
+
+/** An account as an earlier version left it: its names in the indexes, its events, and its state as a snapshot. */
+export interface StoredAccount {
+  readonly version: number;
+  readonly userId: string;
+  readonly names: readonly (readonly [index: IndexName, key: string, owner: string])[];
+  readonly events: readonly (readonly unknown[])[];
+  readonly state: unknown;
+}
+
+/** Puts the account into a journal of today, as its snapshot or as its events. */
+export function commitAccount(
+  journal: MemoryJournal,
+  { version, userId: id, names, events, state }: StoredAccount,
+  form: 'snapshot' | 'events',
+): Promise<void> {
+  const row = (content: unknown[]) => journal.pack([version, ...content, [], []]);
+  const rows: Operation[] = names.map(([index, key, owner]) => ({ op: 'index', index, key, owner }));
+  if (form === 'snapshot')
+    rows.push({ op: 'snapshot', kind: 'user', id, seq: 9, fromSeq: 1, row: row([9, state]) });
+  else
+    for (const [index, turn] of events.entries())
+      rows.push({ op: 'append', kind: 'user', id, seq: index + 1, row: row([turn]) });
+  return commitRows(journal, rows);
+}
+
+/** The names of an account's sessions in the indexes. */
+export function sessionNames(userId: string, sessions: readonly SessionRecord[]): StoredAccount['names'] {
+  return sessions.map(({ kind, hash, id: sessionId }) => [
+    sessionIndex(kind),
+    hash,
+    sessionOwner({ userId, sessionId }),
+  ]);
 }
