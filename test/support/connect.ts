@@ -57,7 +57,7 @@ export interface ConnectFixture extends AdminFixture {
   readonly counters: ConnectCounters;
   /** The `Cookie` of an account. */
   cookieOf(account: Account): string;
-  /** What the page shows for the query, to the owner unless another cookie is given. */
+  /** The answer that the page shows for the query, to the owner unless another cookie is given. */
   shown(query: string, cookie?: string): Promise<HostAnswer>;
   /** HTTP status of tools/list with an access token. */
   statusWith(token: string): Promise<number>;
