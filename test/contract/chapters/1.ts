@@ -175,22 +175,6 @@ const SERVICE = checksOf('1', {
         t.match(audit.text, /"rest\.call"/);
       },
     },
-  'a key has mcpAccess and cardDavAccess, false by default, set independently': {
-    sentence:
-      'Public keys of each user (Ed25519 software keys, FIDO2 hardware keys), with flags that permit MCP and contact synchronization.',
-    async run(t, world) {
-      const person = await world.person();
-      const flags = async () => {
-        const keys = await world.get('/auth/v1/keys/user_keys', person.auth);
-        return [keys.at('result.0.mcpAccess'), keys.at('result.0.cardDavAccess')];
-      };
-      t.same(await flags(), [false, false]);
-      await world.updateKey(person, { mcpAccess: true });
-      t.same(await flags(), [true, false]);
-      await world.updateKey(person, { cardDavAccess: true });
-      t.same(await flags(), [true, true]);
-    },
-  },
   'a file comes back by session and by code; the chat module refuses its id to another user': {
     sentence:
       'The bytes of chat attachments: upload in buffered chunks (v1), upload as a stream (v2), download by session or by code. The service stores bytes; metadata, access and life of an attachment are decided by the chat module.',
@@ -203,23 +187,6 @@ const SERVICE = checksOf('1', {
       t.ok((await world.get(`/auth/v2/file/${fileCode}`)).bytes.equals(bytes), 'by code');
       const other = await world.person();
       t.not((await world.get(`/auth/v1/file/${fileId}`, other.auth)).status, 200, 'another user');
-    },
-  },
-  'one event of a module arrives as a webhook and on the stream of a browser': {
-    sentence:
-      'Platform events: as webhooks (HTTP POST) to registered applications, and to browsers over a server-sent connection as they happen.',
-    async run(t, world) {
-      const person = await world.person();
-      const body = { name: 'Both', url: 'https://both.example', webhookUrl: `${world.hook.url}/both` };
-      expectOk('app', await world.app(person, body));
-      const streamed = firstEvent(world, person.auth['Cookie'] ?? '', 'BothWays');
-      const event = { module: 'core', tick: '100', type: 'BothWays', crmId: person.userId, data: { n: 1 } };
-      await world.pushed([event]);
-      t.match(await streamed, { mime: /^text\/event-stream/, data: /"BothWays"/ });
-      const hook = await world.hook.until(
-        ({ url, body: text }) => url === '/both' && text.includes('BothWays'),
-      );
-      t.equal(hook.method, 'POST');
     },
   },
   'answers name scope and remaining quota; a download counts as a request': {

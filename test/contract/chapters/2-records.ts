@@ -20,29 +20,12 @@ const SESSION = checksOf('2.1', {
       t.equal((await world.tool(other, 'wallet_get_balance')).at('error.code'), -32001);
     },
   },
-  'loginType names each of the three login types': {
-    sentence: 'loginType | string | McpBasic, McpVerified or McpApp.',
-    async run(t, world) {
-      for (const type of ['McpBasic', 'McpVerified'] as const)
-        t.equal((await world.agent(type)).login.at('result.loginType'), type);
-      t.equal((await world.appAgent()).login.at('result.loginType'), 'McpApp');
-    },
-  },
   'expiresUtc is an ISO 8601 instant in the future': {
     sentence: 'expiresUtc | string | ISO 8601 time in UTC.',
     async run(t, world) {
       const expiresUtc = (await world.agent()).login.textAt('result.expiresUtc');
       t.match(expiresUtc, INSTANT);
       t.ok(Date.parse(expiresUtc) > Date.now());
-    },
-  },
-  'appId is null, or the id of the application for McpApp': {
-    sentence: 'appId | string or null | Only set for loginType McpApp.',
-    async run(t, world) {
-      t.equal((await world.agent()).login.at('result.appId'), null);
-      t.equal((await world.agent('McpBasic')).login.at('result.appId'), null);
-      const { login, appId } = await world.appAgent();
-      t.equal(login.at('result.appId'), appId);
     },
   },
   'mcp_login sets no cookie, and its sessionId is no browser session': {

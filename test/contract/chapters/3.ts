@@ -48,8 +48,15 @@ const KEYS = checksOf('3', {
   'supplied flags are set, omitted flags are kept, a foreign key is 404': {
     sentence:
       'User key | active | update_key | the caller owns the key | active | mcpAccess and cardDavAccess get the given values.',
+    also: [
+      [
+        '1',
+        'Public keys of each user (Ed25519 software keys, FIDO2 hardware keys), with flags that permit MCP and contact synchronization.',
+      ],
+    ],
     async run(t, world) {
       const [person, other] = [await world.person(), await world.person()];
+      t.match(await keysOf(world, person), [{ mcpAccess: false, cardDavAccess: false }]);
       expectOk('set', await world.updateKey(person, { mcpAccess: true, cardDavAccess: true }));
       expectOk('clear', await world.updateKey(person, { mcpAccess: false }));
       t.match(await keysOf(world, person), [{ mcpAccess: false, cardDavAccess: true }]);

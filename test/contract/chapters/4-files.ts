@@ -1,6 +1,7 @@
 /** Contract, sections 4.6 and 4.7: the two file transports. */
 import { type Check, checksOf } from '../check.ts';
 import { type Answer, read } from '../client.ts';
+import { fileSetting } from '../tables.ts';
 import { expectOk } from '../unshown.ts';
 import {
   CHUNK_BYTES,
@@ -301,6 +302,12 @@ const V2_RULES = checksOf('4.7', {
   'with a session code and id are accepted, without one only the code; with the setting at 1 also the id': {
     sentence:
       'id_or_code is a file code, which always works, or the id of a file as a number. An id always works for users who are authenticated; for anonymous users it works if FileDownloadByIdEnabled is true.',
+    also: [
+      [
+        '8.3',
+        `${fileSetting('FileDownloadByIdEnabled')} | If set, anonymous v2 downloads by id are allowed.`,
+      ],
+    ],
     async run(t, world) {
       const person = await world.person();
       const { fileId, fileCode, bytes } = await uploadV2(world, person, smallFile());
@@ -317,6 +324,9 @@ const V2_RULES = checksOf('4.7', {
   'with the setting a code is 401 without a session, and still valid with one': {
     sentence:
       'A download by code needs no session by default. With FileDownloadAuthRequired each v2 download needs one.',
+    also: [
+      ['8.3', `${fileSetting('FileDownloadAuthRequired')} | If set, no v2 download works without a session.`],
+    ],
     async run(t, world) {
       const person = await world.person();
       const { fileCode } = await uploadV2(world, person, smallFile());

@@ -193,6 +193,7 @@ const LOGIN = checksOf('4.2', {
   'the headers determine the login type; an incomplete set is 400': {
     sentence:
       'McpBasic | X-PublicKey … McpVerified | X-PublicKey, X-Timestamp, X-Signature … McpApp | X-PublicKey, X-App-Id',
+    also: [['2.1', 'loginType | string | McpBasic, McpVerified or McpApp.']],
     async run(t, world) {
       const person = await world.mcpPerson();
       const all = verifiedHeaders(person.key);

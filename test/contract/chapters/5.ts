@@ -49,9 +49,12 @@ const LEVELS = checksOf('5.1', {
   },
   'the session names its application and reaches the tools that are open to applications': {
     sentence: 'McpApp | Acts through one registered application, within its scope.',
+    also: [['2.1', 'appId | string or null | Only set for loginType McpApp.']],
     async run(t, world) {
       const { auth, login, appId } = await world.appAgent();
       t.match(login.at('result'), { loginType: 'McpApp', appId });
+      for (const type of ['McpBasic', 'McpVerified'] as const)
+        t.equal((await world.agent(type)).login.at('result.appId'), null, type);
       const names = await world.toolNames(auth);
       t.ok(names.includes('custom_app') && !names.includes('wallet_internal_transfer'));
       await world.tool(auth, 'custom_app');
@@ -197,6 +200,7 @@ const CODES = checksOf('5.2', {
 const BROWSER = checksOf('5.3', {
   'the cookie opens the user’s keys and v1 files; another value is 401, code 1101': {
     sentence: 'The cookie sid names a browser session. File transport v1 needs it.',
+    also: [['7.4', '1101 | SessionNotFound | A session is needed, and none is valid']],
     async run(t, world) {
       const { auth } = await world.person();
       t.match(auth['Cookie'], /^sid=./);
@@ -204,6 +208,8 @@ const BROWSER = checksOf('5.3', {
       const wrong = { Cookie: `${auth['Cookie']?.slice(0, -2)}xx` };
       t.same((await world.get('/auth/v1/keys/user_keys', wrong)).refusal, [401, 1101]);
       t.same((await world.get('/auth/v1/file/1', wrong)).refusal, [401, 1101]);
+      for (const headers of [{}, wrong])
+        t.same((await world.get('/core/v1/things/list', headers)).refusal, [401, 1101]);
       t.equal((await world.get('/auth/v1/file/1', auth)).status, 404);
     },
   },
@@ -224,20 +230,6 @@ const BROWSER = checksOf('5.3', {
 });
 
 const WEBHOOK = checksOf('5.4', {
-  'deliveries to two applications carry the keys of their registrations': {
-    sentence: 'A webhook has the header X-API-Key: <APP_API_KEY>. Its receiver checks it.',
-    async run(t, world) {
-      for (const path of ['key-one', 'key-two']) {
-        const { owner, apiKey } = await hooked(world, path);
-        t.match(apiKey, /./);
-        const event = { module: 'core', tick: '300', type: 'Keyed', crmId: owner.userId, data: { path } };
-        await world.pushed([event]);
-        await eventOf(world, path, 'Keyed');
-        const hook = world.hook.asked.find(({ url }) => url === `/${path}`);
-        t.equal(hook?.headers['x-api-key'], apiKey);
-      }
-    },
-  },
   'after rotate_key deliveries carry the former key until the owner ends the rotation, then the new one': {
     sentence: 'Its receiver checks it.',
     async run(t, world) {

@@ -55,11 +55,19 @@ const CHANNELS = checksOf('6.1', {
   'the same event is on the stream of its user and in the webhook of the application': {
     sentence:
       'then they go to browsers over a server-sent connection in real time, and to registered applications as webhooks.',
+    also: [
+      [
+        '1',
+        'Platform events: as webhooks (HTTP POST) to registered applications, and to browsers over a server-sent connection as they happen.',
+      ],
+    ],
     async run(t, world) {
       const { owner } = await hooked(world, 'channels');
       const streamed = firstEvent(world, owner.auth['Cookie'] ?? '', 'Numbered');
       await world.pushed([event(owner.userId, 2)]);
-      t.match(JSON.parse((await streamed).data), { type: 'Numbered', data: { n: 2 } });
+      const { mime, data } = await streamed;
+      t.match(mime, /^text\/event-stream/);
+      t.match(JSON.parse(data), { type: 'Numbered', data: { n: 2 } });
       await took(world, 'channels', 2);
       t.equal((await world.get('/auth/v1/events')).status, 401, 'not without a session');
     },
@@ -70,6 +78,7 @@ const DELIVERY = checksOf('6.2', {
   'POST, application/json, X-API-Key and the event; an application without webhookUrl gets nothing': {
     sentence:
       'An application with a webhookUrl gets a POST there, with Content-Type: application/json, the header X-API-Key, and a JSON body as in 2.6.',
+    also: [['5.4', 'A webhook has the header X-API-Key: <APP_API_KEY>. Its receiver checks it.']],
     async run(t, world) {
       const { owner, apiKey } = await hooked(world, 'post');
       await world.app(owner, { name: 'Silent', url: 'https://silent.example' });

@@ -16,9 +16,6 @@ import {
 import { verifiedHeaders, type World } from '../world.ts';
 import { paymentCode } from './2-tools.ts';
 
-/** More requests than any login quota of one window. */
-const LOGINS_MAX = 50;
-
 const ENVELOPE = checksOf('7.1', {
   '400, 401, 404, 405, 413 and 415 have the same form on every kind of route': {
     sentence: 'A REST error is { error: { code, message } }.',
@@ -132,21 +129,7 @@ const LOGIN: readonly Check[] = [
       ];
     },
   ),
-  ...checksOf('7.2', {
-    'with a quota of one a second a key is refused, another key is not': {
-      sentence: '429 | Access rate limit | The quota of the key is used up',
-      async run(t, world) {
-        const [person, other] = [await world.mcpPerson(), await world.mcpPerson()];
-        await world.setting('McpApiRPSLimit', 1);
-        const answers: Answer[] = [];
-        while (answers.at(-1)?.status !== 429 && answers.length < LOGINS_MAX)
-          answers.push(await world.mcpLogin(verifiedHeaders(person.key)));
-        t.same(answers.at(-1)?.at('error.message'), 'Access rate limit');
-        t.equal((await world.mcpLogin(verifiedHeaders(other.key))).status, 200);
-        await world.setting('McpApiRPSLimit', 1_000);
-      },
-    },
-  }),
+  ...checksOf('7.2', {}),
 ];
 
 const RPC = checksOf('7.3', {
@@ -247,14 +230,6 @@ const SIXTY: readonly Check[] = (
 
 const CODES: readonly Check[] = [
   ...checksOf('7.4', {
-    'no session and an invalid one, on gateway routes and on a proxied route': {
-      sentence: '1101 | SessionNotFound | A session is needed, and none is valid',
-      async run(t, world) {
-        for (const path of ['/auth/v1/keys/user_keys', '/auth/v1/sessions', '/core/v1/things/list'])
-          for (const headers of [{}, { Cookie: 'sid=nothing' }])
-            t.same((await world.get(path, headers)).refusal, [401, 1101], path);
-      },
-    },
     'a size of zero and one of 20 MB and one byte, for both transports; 20 MB are accepted': {
       sentence: '1301 | MaxFileSize | The file is empty or above the limit of 20 MB',
       also: [['3', 'the size is above zero and not above the cap,']],

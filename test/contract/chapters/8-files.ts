@@ -148,23 +148,6 @@ const FILES = checksOf('8.3', {
       await world.setting('FileBlockedExtensions', '');
     },
   },
-  'by default a code is accepted and an id is not; the settings reverse both': {
-    sentence: `${fileSetting('FileDownloadByIdEnabled')} | If set, anonymous v2 downloads by id are allowed. … ${fileSetting('FileDownloadAuthRequired')} | If set, no v2 download works without a session.`,
-    async run(t, world) {
-      const { fileId, fileCode } = await uploadV2(world, await world.person(), smallFile());
-      const statuses = async () => [
-        (await world.get(`/auth/v2/file/${fileId}`)).status,
-        (await world.get(`/auth/v2/file/${fileCode}`)).status,
-      ];
-      t.same(await statuses(), [401, 200]);
-      await world.setting('FileDownloadByIdEnabled', 1);
-      t.same(await statuses(), [200, 200]);
-      await world.setting('FileDownloadByIdEnabled', 0);
-      await world.setting('FileDownloadAuthRequired', 1);
-      t.same(await statuses(), [401, 401]);
-      await world.setting('FileDownloadAuthRequired', 0);
-    },
-  },
   'info returns the chunk size, and a chunk of this size is accepted; a second upload of the user is 1302': {
     sentence: 'Constants: a chunk has 256 KB. … A user has one.',
     async run(t, world) {
