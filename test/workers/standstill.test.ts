@@ -18,6 +18,7 @@ function signed(text: string): TaskInput<'verifyEd25519'> {
 }
 
 interface Standstill extends WorkerPool {
+  verify(text: string): ReturnType<typeof verifyBy>;
   /** One interval after the other; the threads have no time in between. */
   tick(intervals: number): void;
   /** The same, and a thread that lives shows it in each. */
@@ -26,6 +27,8 @@ interface Standstill extends WorkerPool {
   until(word: 'waiting'): Promise<void>;
   readonly faults: string[];
 }
+
+const verifyBy = (pool: WorkerPool, text: string) => pool.run('verifyEd25519', signed(text));
 
 function makePool(t: Test, threads = 1): Standstill {
   const faults: string[] = [];
@@ -51,15 +54,17 @@ function makePool(t: Test, threads = 1): Standstill {
     await pool.close();
     channel.close();
   });
+  const verify = (text: string) => verifyBy(pool, text);
   return {
     ...pool,
     faults,
+    verify,
     tick(intervals) {
       for (let count = 0; count < intervals; count += 1) tick();
     },
     async tickAlive(intervals) {
       for (let count = 0; count < intervals; count += 1) {
-        await pool.run('verifyEd25519', signed('alive'));
+        await verify('alive');
         tick();
       }
     },
@@ -74,7 +79,7 @@ function makePool(t: Test, threads = 1): Standstill {
 
 t.test('pool: a verification that its thread does not finish in 5 s is TaskTimedOut', async (t) => {
   const pool = makePool(t);
-  const never = pool.run('verifyEd25519', signed('never'));
+  const never = pool.verify('never');
   await pool.tickAlive(5);
   t.match(pool.counters(), { pending: 1, timedOut: 0 });
   await pool.tickAlive(1);
@@ -84,16 +89,16 @@ t.test('pool: a verification that its thread does not finish in 5 s is TaskTimed
 
 t.test('pool: while a thread loads a library its tasks are not late, for less than 60 s', async (t) => {
   const pool = makePool(t);
-  await pool.run('verifyEd25519', signed('load'));
-  const first = pool.run('verifyEd25519', signed('never'));
+  await pool.verify('load');
+  const first = pool.verify('never');
   pool.tick(20);
-  await pool.run('verifyEd25519', signed('loaded'));
+  await pool.verify('loaded');
   await pool.tickAlive(5);
   t.match(pool.counters(), { pending: 1, timedOut: 0, threadsReplaced: 0, stuck: 0 });
   await pool.tickAlive(1);
   t.same(await first, TIMED_OUT, 'its time begins with the loaded library');
-  await pool.run('verifyEd25519', signed('load'));
-  const second = pool.run('verifyEd25519', signed('never'));
+  await pool.verify('load');
+  const second = pool.verify('never');
   await pool.tickAlive(44);
   t.match(pool.counters(), { pending: 1, timedOut: 1 });
   await pool.tickAlive(1);
@@ -103,9 +108,9 @@ t.test('pool: while a thread loads a library its tasks are not late, for less th
 // covers S162
 t.test('pool: a thread that stands still is replaced after 5 s and its tasks run again', async (t) => {
   const pool = makePool(t);
-  await pool.run('verifyEd25519', signed('alive'));
-  const first = pool.run('verifyEd25519', signed('wait'));
-  const behind = Array.from({ length: 40 }, () => pool.run('verifyEd25519', signed('behind')));
+  await pool.verify('alive');
+  const first = pool.verify('wait');
+  const behind = Array.from({ length: 40 }, () => pool.verify('behind'));
   await pool.until('waiting');
   pool.tick(5);
   t.match(pool.counters(), { threadsReplaced: 0, stuck: 1 });
@@ -126,12 +131,12 @@ t.test('pool: a thread that stands still is replaced after 5 s and its tasks run
 t.test('pool: while one thread stands still the other one serves', async (t) => {
   const pool = makePool(t, 2);
   for (const serving = new Set<unknown>(); serving.size < 2; ) {
-    const answers = await Promise.all([1, 2].map(() => pool.run('verifyEd25519', signed('thread'))));
+    const answers = await Promise.all([1, 2].map(() => pool.verify('thread')));
     for (const answer of answers) serving.add(answer.ok && answer.value);
   }
-  const stuck = pool.run('verifyEd25519', signed('wait'));
+  const stuck = pool.verify('wait');
   await pool.until('waiting');
-  for (let count = 0; count < 5; count += 1) t.same(await pool.run('verifyEd25519', signed('beside')), FALSE);
+  for (let count = 0; count < 5; count += 1) t.same(await pool.verify('beside'), FALSE);
   await pool.tickAlive(6);
   await pool.until('waiting');
   await pool.tickAlive(6);
@@ -186,7 +191,7 @@ t.test(
     const onLate = () => {
       late += 1;
     };
-    await pool.run('verifyEd25519', signed('alive'));
+    await pool.verify('alive');
     const make = run('make', pool.run('makePart', heldBy(hold), onLate));
     await hold.taken();
     const sharedBuffer = new SharedArrayBuffer(8);
@@ -195,7 +200,7 @@ t.test(
     pool.tick(6);
     t.equal(late, 2);
     t.match(pool.counters(), { threadsReplaced: 1, timedOut: 3, stuck: 4 });
-    t.same(await pool.run('verifyEd25519', signed('beside')), FALSE);
+    t.same(await pool.verify('beside'), FALSE);
     t.same(settled, [], 'descriptor and buffer stay taken');
     hold.release();
     t.same(await make, TIMED_OUT);
@@ -211,7 +216,7 @@ t.test(
 t.test('pool: a sync of a replaced thread is not settled before libuv has ended it', async (t) => {
   const pool = makePool(t);
   const hold = makeHold(t);
-  await pool.run('verifyEd25519', signed('alive'));
+  await pool.verify('alive');
   let settled = false;
   const make = pool.run('makePart', heldBy(hold, 'held by libuv')).finally(() => {
     settled = true;
@@ -219,7 +224,7 @@ t.test('pool: a sync of a replaced thread is not settled before libuv has ended 
   await hold.taken();
   pool.tick(6);
   t.match(pool.counters(), { threadsReplaced: 1, stuck: 2 });
-  for (let count = 0; count < 100; count += 1) await pool.run('verifyEd25519', signed('beside'));
+  for (let count = 0; count < 100; count += 1) await pool.verify('beside');
   t.equal(settled, false);
   hold.release();
   t.same(await make, TIMED_OUT);
@@ -231,18 +236,18 @@ t.test('pool: eight replaced threads that have not ended are the most', async (t
   const hold = makeHold(t);
   const held: Promise<unknown>[] = [];
   for (let count = 0; count < 9; count += 1) {
-    await pool.run('verifyEd25519', signed('alive'));
+    await pool.verify('alive');
     held.push(pool.run('makePart', heldBy(hold)));
     await hold.taken();
     pool.tick(6);
   }
   t.match(pool.counters(), { threadsReplaced: 8, pending: 9 });
-  const verified = pool.run('verifyEd25519', signed('behind'));
+  const verified = pool.verify('behind');
   pool.tick(6);
   t.same(await verified, TIMED_OUT, 'no thread takes it, its caller has an answer');
   hold.release();
   await Promise.all(held);
-  t.same(await pool.run('verifyEd25519', signed('after')), FALSE);
+  t.same(await pool.verify('after'), FALSE);
 });
 
 t.test(
@@ -260,7 +265,7 @@ t.test(
     await pool.tickAlive(2);
     t.equal(late, 1);
     t.match(pool.counters(), { timedOut: 1, stuck: 1, pending: 1 });
-    await pool.run('verifyEd25519', signed('sync'));
+    await pool.verify('sync');
     t.same(await publish, { ok: true, value: { published: false, preview: undefined } });
     t.match(pool.counters(), { timedOut: 1, stuck: 0, pending: 0 });
   },
@@ -272,7 +277,7 @@ t.test('pool: a long read shows with each step that its thread lives', async (t)
   const bytes = Buffer.alloc(32 * 1024 * 1024, 7);
   writeFileSync(path, bytes);
   const fd = openSync(path, 'r');
-  await pool.run('verifyEd25519', signed('alive'));
+  await pool.verify('alive');
   const hash = pool.run('hashRange', { fd, position: 0, length: bytes.length });
   await pool.tickAlive(1);
   t.same(await hash, { ok: true, value: crc32(bytes) });

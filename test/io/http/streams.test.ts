@@ -7,10 +7,9 @@ import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { sendHttp } from '../../../kit/http.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
 import { type OutgoingBody, type OutgoingSource, StreamReply } from '../../../src/io/http/exchange/stream.ts';
-import type { HttpResponse } from '../../../src/io/http/listen/server.ts';
 import type { AnyRoute, RouteContext } from '../../../src/io/http/table/route.ts';
+import { bodyOf } from '../../support/files/incoming-body.ts';
 import { type HttpFixture, plainRoute, promiseOf, route, startHttp } from '../../support/http.ts';
 
 const MEGABYTE = 1024 * 1024;
@@ -173,42 +172,26 @@ t.test('a client that leaves during its body is reported once, also while it is 
 });
 
 t.test('a silent client is closed after 30 intervals of a second, a paused one is not', (t) => {
-  const calls: string[] = [];
-  let deliver: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
-  const response = {
-    onData: (handler: typeof deliver) => {
-      deliver = handler;
-    },
-    pause: () => calls.push('pause'),
-    resume: () => calls.push('resume'),
-    close: () => calls.push('close'),
-  } as unknown as HttpResponse;
-  const nothing = () => undefined;
-  const hooks = { keep: () => true, release: nothing, ended: nothing, failed: nothing };
-  const body = new IncomingStream(response, { contentLength: 100, awaitsContinue: false }, hooks);
-  body.read({ data: () => undefined, end: () => undefined, lost: () => undefined });
-  for (let second = 0; second < 29; second += 1) body.onInterval();
-  t.notOk(calls.includes('close'));
-  t.equal(
-    calls.filter((call) => call === 'pause').length,
-    7,
-    "the connection's own clock starts anew every 4 s",
-  );
-  deliver(new ArrayBuffer(1), false);
-  for (let second = 0; second < 29; second += 1) body.onInterval();
-  t.notOk(calls.includes('close'), 'a byte starts the count anew');
-  const before = calls.filter((call) => call === 'pause').length;
-  for (let second = 0; second < 40; second += 1) {
-    deliver(new ArrayBuffer(1), false);
-    body.onInterval();
-  }
-  t.equal(calls.filter((call) => call === 'pause').length - before, 10, 'under a trickle too');
+  const { body, told, second, read, rearmed } = bodyOf(false);
+  const silent = (seconds: number) => {
+    for (let passed = 0; passed < seconds; passed += 1) second(0);
+  };
+  read();
+  silent(29);
+  t.same(told, []);
+  t.equal(rearmed.pauses, 7, "the connection's own clock starts anew every 4 s");
+  second(1);
+  silent(28);
+  t.same(told, [], 'a byte starts the count anew');
+  const before = rearmed.pauses;
+  for (let passed = 0; passed < 40; passed += 1) second(1);
+  t.equal(rearmed.pauses - before, 10, 'under a trickle too');
   body.pause();
-  for (let second = 0; second < 60; second += 1) body.onInterval();
-  t.notOk(calls.includes('close'), 'a paused client is not silent');
+  silent(60);
+  t.same(told, [], 'a paused client is not silent');
   body.resume();
-  for (let second = 0; second < 30; second += 1) body.onInterval();
-  t.ok(calls.includes('close'));
+  silent(30);
+  t.ok(told.includes('closed'));
   body.discard();
   t.end();
 });

@@ -2,8 +2,7 @@
 import type http from 'node:http';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
-import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
-import type { HttpResponse } from '../../../src/io/http/listen/server.ts';
+import { bodyOf } from '../../support/files/incoming-body.ts';
 import { connectRaw, heldBodies, requestText, until } from '../../support/http.ts';
 import { BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
 
@@ -145,44 +144,6 @@ t.test('floor: a proxied body below 1 KiB/s is 408, and the module keeps nothing
     t.equal(proxy.http.pipeline.counters().bodyBytesInFlight, 0, name);
   }
 });
-
-/** A body whose bytes and seconds the test gives. */
-function bodyOf(hasFloor: boolean) {
-  const told: string[] = [];
-  const rearmed = { pauses: 0, waits: false };
-  let deliver: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
-  const response = {
-    onData(handler: typeof deliver) {
-      deliver = handler;
-    },
-    pause: () => {
-      rearmed.pauses += 1;
-    },
-    resume: () => undefined,
-    close: () => told.push('closed'),
-  } as unknown as HttpResponse;
-  const nothing = () => undefined;
-  const hooks = {
-    keep: () => true,
-    release: nothing,
-    ended: nothing,
-    failed: nothing,
-    waits: () => rearmed.waits,
-  };
-  const slow = { slow: () => void told.push('slow') };
-  const body = new IncomingStream(
-    response,
-    { contentLength: 1_000_000, awaitsContinue: false },
-    hasFloor ? { ...hooks, ...slow } : hooks,
-  );
-  const read = () => body.read({ data: nothing, end: nothing, lost: () => void told.push('lost') });
-  const second = (sizeBytes: number) => {
-    if (sizeBytes > 0) deliver(new ArrayBuffer(sizeBytes), false);
-    body.onInterval();
-  };
-  const last = () => deliver(new ArrayBuffer(1), true);
-  return { body, told, second, read, last, rearmed };
-}
 
 // covers S46
 t.test(

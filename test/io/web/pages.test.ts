@@ -2,14 +2,15 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { request } from 'undici';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { openPages } from '../../../src/bootstrap/static-pages.ts';
 import type { Configuration } from '../../../src/domain/config/configuration.ts';
 import type { AnyRoute } from '../../../src/io/http/table/route.ts';
 import { FileCache, PAGE_POLICY } from '../../../src/io/web/file-cache.ts';
 import { folderFiles } from '../../../src/io/web/page-tree.ts';
-import { requestText, sendRaw, startHttp } from '../../support/http.ts';
+import { type HttpFixtureOptions, requestText, sendRaw, startHttp } from '../../support/http.ts';
 
 const script = Buffer.from(`export const text = '${'abc '.repeat(1_000)}';\n`);
 
@@ -23,6 +24,9 @@ function cacheOf(policy?: string): FileCache {
     policy,
   );
 }
+
+const served = (t: Test, routes: readonly AnyRoute[], more: Partial<HttpFixtureOptions> = {}) =>
+  closeAfter(t, startHttp({ routes, ...more }));
 
 async function fetched(url: string, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') {
   const { statusCode, headers: got, body } = await request(url, { method, headers });
@@ -39,8 +43,7 @@ async function compressed(url: string, headers: Record<string, string>) {
 
 t.test('a file is served in the smallest form that the client takes, and says which', async (t) => {
   const cache = cacheOf();
-  const { url, close } = startHttp({ routes: [...cache.routes] });
-  t.teardown(close);
+  const { url } = served(t, cache.routes);
   const early = await fetched(`${url}/web/1/main.js`, { 'accept-encoding': 'br, gzip' });
   t.equal(early.headers['content-encoding'], undefined, 'before the compressed forms are there');
   t.same(early.body, script);
@@ -62,8 +65,7 @@ t.test('a file is served in the smallest form that the client takes, and says wh
 });
 
 t.test('a page that the client has is 304; a script may be kept for ever, a page is asked for', async (t) => {
-  const { url, close, finished } = startHttp({ routes: [...cacheOf().routes] });
-  t.teardown(close);
+  const { url, finished } = served(t, cacheOf().routes);
   const page = await fetched(`${url}/`);
   const etag = String(page.headers['etag']);
   t.equal(page.headers['cache-control'], 'no-cache');
@@ -84,11 +86,9 @@ t.test('a page that the client has is 304; a script may be kept for ever, a page
 });
 
 t.test('files are not limited, and no other method is offered on them', async (t) => {
-  const { url, port, close } = startHttp({
-    routes: [...cacheOf().routes],
+  const { url, port } = served(t, cacheOf().routes, {
     settings: { ApiRPSLimit: 1, IpRPSLimit: 1, RateLimitWindowSeconds: 1 },
   });
-  t.teardown(close);
   const answers: unknown[] = [];
   for (let round = 0; round < 30; round += 1) {
     const { status, headers } = await fetched(`${url}/`);
@@ -118,8 +118,7 @@ const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avi
 
 t.test('an unknown address is a page for browsers and JSON for every other client', async (t) => {
   const { routes, notFound } = openPages({ staticPath: undefined } as Configuration, []);
-  const { url, port, close, bugs, finished } = startHttp({ routes: [...routes], pipeline: { notFound } });
-  t.teardown(close);
+  const { url, port, bugs, finished } = served(t, routes, { pipeline: { notFound } });
   const get = (path: string, accept?: string, method = 'GET') =>
     sendRaw(port, requestText(method, path, accept === undefined ? {} : { Accept: accept }));
 
@@ -137,10 +136,10 @@ t.test('an unknown address is a page for browsers and JSON for every other clien
     t.notMatch(body, /\{\{|style=|<script/, 'nothing inline, no placeholder left');
   }
   const page = (await get('/nothing', BROWSER)).body;
-  const served = new Set(routes.map(({ path }) => path));
+  const addresses = new Set(routes.map(({ path }) => path));
   const named = [...page.matchAll(/(?:src|href)="(\/web\/[^"]+)"/g)].map(([, address = '']) => address);
   t.same(
-    named.filter((address) => !served.has(address)),
+    named.filter((address) => !addresses.has(address)),
     [],
     'addresses that are not served',
   );
@@ -181,8 +180,7 @@ t.test('an unknown address is a page for browsers and JSON for every other clien
 
 t.test('addresses of APIs, modules among them, are JSON whatever is accepted', async (t) => {
   const { routes, notFound } = openPages({ staticPath: undefined } as Configuration, []);
-  const { port, close } = startHttp({ routes: [...routes], pipeline: { notFound } });
-  t.teardown(close);
+  const { port } = served(t, routes, { pipeline: { notFound } });
   const typeOf = async (path: string) =>
     (await sendRaw(port, requestText('GET', path, { Accept: BROWSER }))).headers['content-type'];
   for (const path of [
@@ -216,25 +214,23 @@ t.test('addresses of APIs, modules among them, are JSON whatever is accepted', a
 });
 
 t.test('admin pages are served to the allowed addresses alone', async (t) => {
-  const { url, close } = startHttp({ routes: [...cacheOf().routes], site: { adminAllow: ['10.0.0.0/8'] } });
-  t.teardown(close);
+  const { url } = served(t, cacheOf().routes, { site: { adminAllow: ['10.0.0.0/8'] } });
   t.equal((await fetched(`${url}/ProxyAdmin`)).status, 403);
   t.equal((await fetched(`${url}/`)).status, 200);
 });
 
 t.test('the built-in pages name only files that are served, under one address for one content', async (t) => {
   const pages = openPages({ staticPath: undefined } as Configuration, []);
-  const { url, close } = startHttp({ routes: [...pages.routes] });
-  t.teardown(close);
-  const served = new Set(pages.routes.map(({ path }) => path));
+  const { url } = served(t, pages.routes);
+  const addresses = new Set(pages.routes.map(({ path }) => path));
   for (const path of ['/', '/ProxyAdmin', '/ProxyAdmin/Settings', '/ProxyAdmin/UserKeys', '/docs/swagger/']) {
-    if (!t.ok(served.has(path), path)) continue;
+    if (!t.ok(addresses.has(path), path)) continue;
     const html = (await fetched(url + path)).body.toString();
     t.notMatch(html, /\{\{|style=|<script(?![^>]*\bsrc=)/, 'nothing inline, no placeholder left');
     const named = [...html.matchAll(/(?:src|href)="(\/web\/[^"]+)"/g)].map(([, address = '']) => address);
     t.ok(named.length > 2);
     t.same(
-      named.filter((address) => !served.has(address)),
+      named.filter((address) => !addresses.has(address)),
       [],
       path,
     );
@@ -258,7 +254,7 @@ t.test('the built-in pages name only files that are served, under one address fo
     const imports = [...source.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map(([, name = '']) => name);
     for (const name of imports) {
       const address = new URL(name, url + route.path).pathname;
-      if (!served.has(address)) lost.push(`${route.path} imports ${name}`);
+      if (!addresses.has(address)) lost.push(`${route.path} imports ${name}`);
     }
   }
   t.same(lost, []);
@@ -279,8 +275,7 @@ t.test(
   'the first load of home is at most 60 KB and of the admin panel 90 KB, all of it from this origin',
   async (t) => {
     const pages = openPages({ staticPath: undefined } as Configuration, []);
-    const { url, close } = startHttp({ routes: [...pages.routes] });
-    t.teardown(close);
+    const { url } = served(t, pages.routes);
     const names = /(?:src|href)="(\/web\/[^"]+)"|from\s*'(\.[^']+)'|import\s*'(\.[^']+)'/g;
     for (const [path, { bytesMax, view }] of Object.entries(FIRST_LOADS)) {
       const sizes = new Map<string, number>();
@@ -323,8 +318,7 @@ t.test(
     symlinkSync('/etc/hostname', join(folder, 'link.txt'));
     const configuration = { staticPath: folder } as Configuration;
     const pages = openPages(configuration, []);
-    const { url, close } = startHttp({ routes: [...pages.routes] });
-    t.teardown(close);
+    const { url } = served(t, pages.routes);
     const home = await fetched(`${url}/`);
     t.equal(home.body.toString(), '<p>mine');
     t.equal(home.headers['content-security-policy'], undefined, 'its own policy is its own affair');

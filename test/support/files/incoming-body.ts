@@ -1,9 +1,12 @@
 /** A request's body as the HTTP front hands it over, sent by the test piece by piece. */
+
+import { IncomingStream } from '../../../src/io/http/body/incoming.ts';
 import type {
   IncomingSink,
   PrebufferableBody,
   PrebufferResult,
 } from '../../../src/io/http/body/incoming-body.ts';
+import type { HttpResponse } from '../../../src/io/http/listen/server.ts';
 
 export class FakeBody implements PrebufferableBody {
   readonly declaredBytes: number | undefined;
@@ -78,4 +81,42 @@ export function wholeBody(bytes: Uint8Array): FakeBody {
     body.end();
   };
   return body;
+}
+
+/** A body whose bytes and seconds the test gives. */
+export function bodyOf(hasFloor: boolean) {
+  const told: string[] = [];
+  const rearmed = { pauses: 0, waits: false };
+  let deliver: (chunk: ArrayBuffer, isLast: boolean) => void = () => undefined;
+  const response = {
+    onData(handler: typeof deliver) {
+      deliver = handler;
+    },
+    pause: () => {
+      rearmed.pauses += 1;
+    },
+    resume: () => undefined,
+    close: () => told.push('closed'),
+  } as unknown as HttpResponse;
+  const nothing = () => undefined;
+  const hooks = {
+    keep: () => true,
+    release: nothing,
+    ended: nothing,
+    failed: nothing,
+    waits: () => rearmed.waits,
+  };
+  const slow = { slow: () => void told.push('slow') };
+  const body = new IncomingStream(
+    response,
+    { contentLength: 1_000_000, awaitsContinue: false },
+    hasFloor ? { ...hooks, ...slow } : hooks,
+  );
+  const read = () => body.read({ data: nothing, end: nothing, lost: () => void told.push('lost') });
+  const second = (sizeBytes: number) => {
+    if (sizeBytes > 0) deliver(new ArrayBuffer(sizeBytes), false);
+    body.onInterval();
+  };
+  const last = () => deliver(new ArrayBuffer(1), true);
+  return { body, told, second, read, last, rearmed };
 }
