@@ -150,51 +150,7 @@ export interface SessionItem {
   readonly current: boolean;
 }
 
-/** People and agents with keys. Their reads are of the session `sid`. */
-export interface People {
-  challenge(kind: 'register' | 'login', sid?: string): Promise<Challenge>;
-  /** The body of a registration or login that is signed with the key. */
-  signed(key: Key, kind?: 'register' | 'login', sid?: string): Promise<SignedBody>;
-  signUp(key?: Key, passKeyFlag?: boolean): Promise<Account>;
-  login(key: Key, headers?: Record<string, string>): Promise<Answer>;
-  /** Adds a key with a session: by signature, or by the echo of the handle. */
-  addKey(sid: string | undefined, key: Key, how: 'proof' | 'claim', more?: object): Promise<Answer>;
-  /** Registers an agent's key by claim and allows it for MCP; its key id. */
-  allowAgent(account: Account, key: Key): Promise<string>;
-  mcpLogin(headers: Record<string, string>): Promise<Answer>;
-  keys(sid: string): Promise<KeyItem[]>;
-  sessions(sid: string): Promise<SessionItem[]>;
-  loginLog(sid: string): Promise<unknown>;
-  alive(sid: string | undefined): Promise<boolean>;
-  changeKey(
-    what: 'update_key' | 'remove_key',
-    sid: string,
-    body: object,
-    headers?: Record<string, string>,
-  ): Promise<Answer>;
-  setBlocked(userId: string, blocked?: boolean): Promise<unknown>;
-}
-
-export interface SignedBody {
-  readonly challengeId: number;
-  readonly code: string;
-  readonly publicKey: string;
-}
-
-export interface AccountFixture extends People {
-  readonly actors: TestActors;
-  readonly http: HttpFixture;
-  readonly settings: LiveSettings;
-  /** Awaited before every verification. */
-  readonly gate: { wait?: () => Promise<void> };
-  readonly touchFailures: unknown[];
-  get(path: string, headers?: Record<string, string>): Promise<Answer>;
-  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
-  /** Holds the next verification open. */
-  hold(): { readonly reached: Promise<void>; open(): void };
-  /** Rejects when anything failed that is no row of the error table. */
-  close(): Promise<void>;
-}
+export type AccountFixture = ReturnType<typeof startAccounts>;
 
 export interface AccountFixtureOptions {
   readonly settings?: Partial<Record<SettingName, SettingValue>>;
@@ -261,8 +217,9 @@ export const planter = defineActor<
   },
 });
 
-export function startAccounts(options: AccountFixtureOptions = {}): AccountFixture {
+export function startAccounts(options: AccountFixtureOptions = {}) {
   const settings = new LiveSettings({ ...NO_LIMITS, ...options.settings });
+  /** Awaited before every verification. */
   const gate: { wait?: () => Promise<void> } = {};
   const { accountEvents, codes, files, webhookPort } = options;
   const ports: Ports = {
@@ -317,7 +274,9 @@ export function startAccounts(options: AccountFixtureOptions = {}): AccountFixtu
     touchFailures,
     ...calls,
     ...createPeople(calls, actors),
+    /** Holds the next verification open. */
     hold: () => hold(gate),
+    /** Rejects when anything failed that is no row of the error table. */
     async close() {
       await http.close();
       const bugs = [...http.bugs, ...actors.bugs, ...touchFailures];
@@ -350,9 +309,9 @@ function currentChallenges(actors: TestActors): Challenges {
   });
 }
 
-type Calls = Pick<AccountFixture, 'get' | 'post'>;
+type Calls = ReturnType<typeof createCalls>;
 
-function createCalls(http: HttpFixture): Calls {
+function createCalls(http: HttpFixture) {
   const send = async (text: string): Promise<Answer> => {
     const connection = connectRaw(http.port);
     connection.send(text);
@@ -365,8 +324,8 @@ function createCalls(http: HttpFixture): Calls {
     }
   };
   return {
-    get: (path, headers = {}) => send(requestText('GET', path, headers)),
-    post: (path, body, headers = {}) =>
+    get: (path: string, headers: Record<string, string> = {}) => send(requestText('GET', path, headers)),
+    post: (path: string, body?: unknown, headers: Record<string, string> = {}) =>
       body === undefined
         ? send(requestText('POST', path, { 'Content-Length': '0', ...headers }))
         : send(
@@ -413,7 +372,7 @@ export function refusal({ status, error }: Answer): string {
   return `${status}/${error?.code} ${error?.message}`;
 }
 
-function hold(gate: AccountFixture['gate']): { reached: Promise<void>; open: () => void } {
+function hold(gate: { wait?: () => Promise<void> }): { reached: Promise<void>; open: () => void } {
   let open: () => void = () => undefined;
   const opened = new Promise<void>((resolve) => {
     open = resolve;
@@ -430,21 +389,22 @@ function hold(gate: AccountFixture['gate']): { reached: Promise<void>; open: () 
 
 const REGISTER = '/auth/v1/keys/register_key';
 
-function createPeople({ get, post }: Calls, actors: TestActors): People {
-  const challenge: People['challenge'] = async (kind, sid) => {
-    const { result } = await get(`/auth/v1/${kind}_options`, cookie(sid));
-    return result as Challenge;
-  };
-  const signed: People['signed'] = async (key, kind = 'register', sid) => {
+/** People and agents with keys; what they read is of the session `sid`. */
+function createPeople({ get, post }: Calls, actors: TestActors) {
+  const challenge = async (kind: 'register' | 'login', sid?: string) =>
+    (await get(`/auth/v1/${kind}_options`, cookie(sid))).result as Challenge;
+  /** The body of a registration or login that is signed with the key. */
+  const signed = async (key: Key, kind: 'register' | 'login' = 'register', sid?: string) => {
     const { challengeId, signPrefix } = await challenge(kind, sid);
     return { challengeId, code: signText(key, signPrefix + key.publicKey), publicKey: key.publicKey };
   };
-  const addKey: People['addKey'] = async (sid, key, how, more = {}) => {
+  /** Adds a key with a session: by signature, or by the echo of the handle. */
+  const addKey = async (sid: string | undefined, key: Key, how: 'proof' | 'claim', more: object = {}) => {
     const { challengeId, code, signPrefix } = await challenge('register', sid);
     const answer = how === 'proof' ? signText(key, signPrefix + key.publicKey) : code;
     return post(REGISTER, { challengeId, code: answer, publicKey: key.publicKey, ...more }, cookie(sid));
   };
-  const changeKey: People['changeKey'] = (what, sid, body, headers = {}) =>
+  const changeKey = (what: 'update_key' | 'remove_key', sid: string, body: object, headers = {}) =>
     post(`/auth/v1/keys/${what}`, body, { ...cookie(sid), ...headers });
   const read = async (path: string, sid: string) => (await get(`/auth/v1/${path}`, cookie(sid))).result;
   return {
@@ -452,15 +412,17 @@ function createPeople({ get, post }: Calls, actors: TestActors): People {
     signed,
     addKey,
     changeKey,
-    async signUp(key = makeKey(), passKeyFlag = false) {
+    async signUp(key = makeKey(), passKeyFlag = false): Promise<Account> {
       const answer = await post(REGISTER, { ...(await signed(key)), passKeyFlag });
       const sid = sidOf(answer);
       if (answer.status !== 200 || sid === undefined) throw new Error(`sign-up: ${JSON.stringify(answer)}`);
       const { userId, key: item } = answer.result as Registered;
       return { sid, userId, keyId: item.id, key };
     },
-    login: async (key, headers = {}) => post('/auth/v1/login', await signed(key, 'login'), headers),
-    async allowAgent({ sid }, key) {
+    login: async (key: Key, headers: Record<string, string> = {}) =>
+      post('/auth/v1/login', await signed(key, 'login'), headers),
+    /** Registers an agent's key by claim and allows it for MCP; its key id. */
+    async allowAgent({ sid }: Account, key: Key): Promise<string> {
       const added = await addKey(sid, key, 'claim');
       if (added.status !== 200) throw new Error(`register_key: ${JSON.stringify(added)}`);
       const keyId = (added.result as Registered).key.id;
@@ -469,12 +431,12 @@ function createPeople({ get, post }: Calls, actors: TestActors): People {
       await actors.settle();
       return keyId;
     },
-    mcpLogin: (headers) => post('/auth/v1/mcp_login', undefined, headers),
-    keys: async (sid) => (await read('keys/user_keys', sid)) as KeyItem[],
-    sessions: async (sid) => (await read('sessions', sid)) as SessionItem[],
-    loginLog: (sid) => read('login_log', sid),
-    alive: async (sid) => (await get('/auth/v1/sessions', cookie(sid))).status === 200,
-    setBlocked: (userId, blocked = true) =>
+    mcpLogin: (headers: Record<string, string>) => post('/auth/v1/mcp_login', undefined, headers),
+    keys: async (sid: string) => (await read('keys/user_keys', sid)) as KeyItem[],
+    sessions: async (sid: string) => (await read('sessions', sid)) as SessionItem[],
+    loginLog: (sid: string) => read('login_log', sid),
+    alive: async (sid: string | undefined) => (await get('/auth/v1/sessions', cookie(sid))).status === 200,
+    setBlocked: (userId: string, blocked = true): Promise<unknown> =>
       actors.system.ask(user, userId, { type: 'setBlocked', blocked, origin: { ip: '', userAgent: '' } }),
   };
 }

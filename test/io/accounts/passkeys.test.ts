@@ -500,19 +500,6 @@ t.test(
   },
 );
 
-t.test('removal: ends the sessions of the passkey, and only those', async (t) => {
-  const { register, signIn, signUp, alive, changeKey, keyIdOf } = start(t);
-  const { sid } = await signUp();
-  const passkey = makePasskey();
-  await register(passkey, {}, sid);
-  const byPasskey = sidFrom(await signIn(passkey));
-  const keyId = await keyIdOf(passkey, sid);
-  const removed = await changeKey('remove_key', sid, { keyId });
-  t.match(removed.result, { keyId, sessionsClosed: 1 });
-  t.same([await alive(byPasskey), await alive(sid)], [false, true]);
-  refused(t, await signIn(passkey), 401, 1101);
-});
-
 t.test(
   'repeat: the same Idempotency-Key adds one passkey and gets one answer, over a restart too',
   async (t) => {

@@ -68,38 +68,33 @@ function reader(isFree = true) {
   };
 }
 
-t.test('csv: a list over the bound ends with a line that says so, and no row more', async (t) => {
-  const { source } = new CsvExports().reply('x.csv', ['n'], pagesOf(EXPORT_ROWS_MAX + 1, 1_000));
-  const { read, done, out } = reader();
+/** Reads an export of these pages to its end. */
+async function exported(pages: RowPages, isFree = true) {
+  const { source } = new CsvExports().reply('x.csv', ['n'], pages);
+  const { read, done, out, drain } = reader(isFree);
+  drain(() => source.drained());
   source.start(out);
   await done;
-  const lines = read.text.trimEnd().split('\r\n');
+  return { ...read, lines: read.text.trimEnd().split('\r\n') };
+}
+
+t.test('csv: a list over the bound ends with a line that says so, and no row more', async (t) => {
+  const { lines, ended } = await exported(pagesOf(EXPORT_ROWS_MAX + 1, 1_000));
   t.equal(lines.length, EXPORT_ROWS_MAX + 2);
   t.equal(lines[0], '\uFEFFn');
   t.equal(lines[EXPORT_ROWS_MAX], String(EXPORT_ROWS_MAX - 1));
   t.equal(lines.at(-1), 'The list has more rows. An export has at most 100000.');
-  t.ok(read.ended);
+  t.ok(ended);
 });
 
 t.test('csv: a list of exactly the bound is whole and says nothing', async (t) => {
-  const { source } = new CsvExports().reply('x.csv', ['n'], pagesOf(EXPORT_ROWS_MAX, 1_000));
-  const { read, done, out } = reader();
-  source.start(out);
-  await done;
-  t.equal(read.text.trimEnd().split('\r\n').length, EXPORT_ROWS_MAX + 1);
+  t.equal((await exported(pagesOf(EXPORT_ROWS_MAX, 1_000))).lines.length, EXPORT_ROWS_MAX + 1);
 });
 
 t.test('csv: a reader that takes one piece at a time gets every row once, in order', async (t) => {
-  const { source } = new CsvExports().reply('x.csv', ['n'], pagesOf(25, 10));
-  const { read, done, out, drain } = reader(false);
-  drain(() => source.drained());
-  source.start(out);
-  await done;
-  const rows = read.text.trimEnd().split('\r\n').slice(1);
-  t.same(
-    rows,
-    Array.from({ length: 25 }, (_, row) => String(row)),
-  );
+  const { lines } = await exported(pagesOf(25, 10), false);
+  const numbers = Array.from({ length: 25 }, (_, row) => String(row));
+  t.same(lines.slice(1), numbers);
 });
 
 t.test('csv: one export more than the bound is refused, until a reader is done or gone', async (t) => {
@@ -125,10 +120,6 @@ t.test('csv: a page that fails cuts the answer, so that a part never passes for 
       yield [[1]];
       throw error;
     };
-    const { source } = new CsvExports().reply('x.csv', ['n'], failing());
-    const { read, done, out } = reader();
-    source.start(out);
-    await done;
-    t.match(read, { ended: false, cut: name });
+    t.match(await exported(failing()), { ended: false, cut: name });
   }
 });

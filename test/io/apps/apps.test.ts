@@ -468,15 +468,6 @@ t.test('apps: the API key is in no other answer, event, message or audit record 
   }
 });
 
-// covers R64
-t.test('apps: registrations survive a restart', async (t) => {
-  const { list, actors, created } = await start(t);
-  const { apiKey: _apiKey, ...first } = await created();
-  await actors.restart();
-  t.same(await list(), [first]);
-  t.equal((await created({ netTypes: [4] })).id, first.id);
-});
-
 t.test(
   'apps: whenever the process dies, a registration is there whole or not at all, and once',
   async (t) => {
@@ -625,13 +616,4 @@ t.test('API-key cipher: with a seal key the journal alone opens no API key', asy
   const anew = given.issue();
   t.equal((await lost(three)).open(anew.sealed), anew.apiKey);
   t.equal((await open(three, two)).open(first.sealed), first.apiKey, 'a key that is found again opens all');
-});
-
-t.test('API-key cipher: its secret is made once and found again after a restart', async (t) => {
-  const { actors } = await start(t);
-  const first = await openApiKeyCipher(actors.system.administration);
-  const { apiKey, sealed } = first.issue();
-  t.equal((await openApiKeyCipher(actors.system.administration)).open(sealed), apiKey);
-  await actors.restart();
-  t.equal((await openApiKeyCipher(actors.system.administration)).open(sealed), apiKey);
 });

@@ -12,30 +12,10 @@ import { indexEntryOf } from '../../../src/io/http/checks/session-lookup.ts';
 import { cookie } from '../../support/account.ts';
 import { commitAccount, sessionNames } from '../../support/actors/commit-rows.ts';
 import { CIPHER } from '../../support/admin.ts';
-import { type Connected, type ConnectFixture, startConnect, startConnected } from '../../support/connect.ts';
-import {
-  type HostClient,
-  type HostTokens,
-  hostClient,
-  refreshTokens,
-  registerHost,
-  sendForm,
-  tokensOf,
-} from '../../support/hosts.ts';
+import { type ConnectFixture, startConnect, startConnected } from '../../support/connect.ts';
+import { hostClient, refreshTokens, registerHost, sendForm, tokensOf } from '../../support/hosts.ts';
 
-interface Refreshed {
-  readonly fixture: Connected;
-  readonly host: HostClient;
-  readonly tokens: HostTokens;
-  /** Presents a refresh token. */
-  refresh(token: string): Promise<Answer>;
-  /** The same, and it must be answered with tokens. */
-  next(token: string): Promise<HostTokens>;
-  /** Counts the access tokens that are good. */
-  live(...access: readonly string[]): Promise<number>;
-}
-
-async function start(t: Test): Promise<Refreshed> {
+async function start(t: Test) {
   const fixture = await startConnected(t);
   const { host, tokens, refresh, statusWith } = fixture;
   return {
@@ -43,8 +23,10 @@ async function start(t: Test): Promise<Refreshed> {
     host,
     tokens,
     refresh,
-    next: async (token) => tokensOf(await refresh(token)),
-    live: async (...access) =>
+    /** Presents a refresh token, which must be answered with tokens. */
+    next: async (token: string) => tokensOf(await refresh(token)),
+    /** Counts the access tokens that are good. */
+    live: async (...access: readonly string[]) =>
       (await Promise.all(access.map(statusWith))).filter((status) => status === 200).length,
   };
 }

@@ -1,4 +1,4 @@
-/** The agent's key: its letters and signatures, its file, and the addresses that name a gateway. */
+/** The agent's key: its letters and signatures, its file, the addresses that name a gateway; and the manifest of the package. */
 import { createPublicKey, verify } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -85,3 +85,21 @@ t.test('connector: an address that names no gateway is refused with what one loo
   t.throws(() => addressOf('https://me:pw@gate.example'), /name or password/);
   t.throws(() => addressOf('https://gate.example/docs'), /no MCP endpoint/);
 });
+
+interface Manifest {
+  readonly version: string;
+  readonly dependencies?: object;
+  readonly scripts: object;
+}
+
+const manifestOf = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Manifest;
+
+t.test(
+  'connector: its package has the version of the gateway, no dependency and no install script',
+  async (t) => {
+    const own = manifestOf('packages/connect/package.json');
+    t.equal(own.version, manifestOf('package.json').version);
+    t.equal(own.dependencies, undefined);
+    t.strictSame(Object.keys(own.scripts), ['prepack']);
+  },
+);
