@@ -49,20 +49,7 @@ export const CIPHER = createApiKeyCipher(Buffer.alloc(32, 7));
 const BUILT = loadCatalog(BUILT_IN, { tools: {}, resources: {} }, new Map(), { personalReads: true });
 export const SHOP = { name: 'Shop', url: 'https://shop.example' };
 
-export interface AdminFixture extends AccountFixture {
-  readonly staff: LiveStaff;
-  readonly admin: Account;
-  readonly owner: Account;
-  /** A request to `/ProxyAdmin/api/…` with the session of an account: the admin's unless given. */
-  ask(path: string, account?: Account): Promise<Answer>;
-  change(path: string, body: unknown, account?: Account): Promise<Answer>;
-  /** A new application of an account, the owner's unless given; its id. */
-  register(body?: object, account?: Account): Promise<string>;
-  /** `apps/update` by the admin, which must succeed. */
-  administer(appId: string, flags: object): Promise<void>;
-  /** Throws when anything failed that is no row of the error table. */
-  stop(): Promise<void>;
-}
+export type AdminFixture = Awaited<ReturnType<typeof startAdmin>>;
 
 export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly reload?: Reload;
@@ -77,7 +64,7 @@ export interface AdminFixtureOptions extends AccountFixtureOptions {
   readonly noKeys?: true;
 }
 
-export async function startAdmin(options: AdminFixtureOptions = {}): Promise<AdminFixture> {
+export async function startAdmin(options: AdminFixtureOptions = {}) {
   const key = makeKey();
   const keys = options.noKeys === true ? [] : [key.publicKey];
   const site: Partial<Site> = { adminPublicKeys: new Set(keys), ...options.site };
@@ -162,22 +149,21 @@ export function rowsOf(answer: Answer): Record<string, unknown>[] {
   return answer.result as Record<string, unknown>[];
 }
 
-function createStaffCalls(
-  fixture: AccountFixture,
-  admin: Account,
-  owner: Account,
-): Pick<AdminFixture, 'ask' | 'change' | 'register' | 'administer' | 'stop'> {
-  const change: AdminFixture['change'] = (path, body, account = admin) =>
+function createStaffCalls(fixture: AccountFixture, admin: Account, owner: Account) {
+  const change = (path: string, body: unknown, account = admin) =>
     fixture.post(`/ProxyAdmin/api/${path}`, body, cookie(account.sid));
   return {
-    ask: (path, account = admin) => fixture.get(`/ProxyAdmin/api/${path}`, cookie(account.sid)),
+    /** A request to `/ProxyAdmin/api/…` with the session of an account: the admin's unless given. */
+    ask: (path: string, account = admin) => fixture.get(`/ProxyAdmin/api/${path}`, cookie(account.sid)),
     change,
-    async register(body = SHOP, account = owner) {
+    /** A new application of an account, the owner's unless given; its id. */
+    async register(body: object = SHOP, account = owner): Promise<string> {
       const answer = await fixture.post('/auth/v1/app/upsert_usr_app', body, cookie(account.sid));
       if (answer.status !== 200) throw new Error(`upsert_usr_app: ${JSON.stringify(answer)}`);
       return (answer.result as { id: string }).id;
     },
-    async administer(appId, flags) {
+    /** `apps/update` by the admin, which must succeed. */
+    async administer(appId: string, flags: object): Promise<void> {
       const answer = await change('apps/update', { appId, ...flags });
       if (answer.status !== 200) throw new Error(`apps/update: ${JSON.stringify(answer)}`);
     },

@@ -4,7 +4,6 @@
  */
 
 import type { Test } from 'tap';
-import type { Answer as HostAnswer } from '../../kit/agent.ts';
 import { stopAfter } from '../../kit/close-after.ts';
 import type { SharedBounds } from '../../src/domain/limits/shared-bounds.ts';
 import { KNOWN_PRIVATE_REDIRECTS } from '../../src/domain/oauth/clients.ts';
@@ -29,15 +28,8 @@ import { connectedHosts, endConnectedHost } from '../../src/io/routes/connected-
 import { createMcpRoutes } from '../../src/io/routes/mcp.ts';
 import { type Account, cookie } from './account.ts';
 import { freshBounds } from './actors/bounds.ts';
-import { type AdminFixture, type AdminFixtureOptions, CIPHER, startAdmin } from './admin.ts';
-import {
-  askRequest,
-  connectHost,
-  type HostClient,
-  type HostTokens,
-  refreshTokens,
-  sendMcp,
-} from './hosts.ts';
+import { type AdminFixtureOptions, CIPHER, startAdmin } from './admin.ts';
+import { askRequest, connectHost, refreshTokens, sendMcp } from './hosts.ts';
 import { openStreams } from './mcp.ts';
 
 /** A profile to connect to. */
@@ -52,30 +44,14 @@ export const OAUTH = {
   oauthPrivateRedirects: KNOWN_PRIVATE_REDIRECTS,
 } as const;
 
-export interface ConnectFixture extends AdminFixture {
-  readonly url: string;
-  readonly counters: ConnectCounters;
-  /** The `Cookie` of an account. */
-  cookieOf(account: Account): string;
-  /** The answer that the page shows for the query, to the owner unless another cookie is given. */
-  shown(query: string, cookie?: string): Promise<HostAnswer>;
-  /** HTTP status of tools/list with an access token. */
-  statusWith(token: string): Promise<number>;
-}
-
-export interface Connected extends ConnectFixture {
-  readonly host: HostClient;
-  readonly tokens: HostTokens;
-  /** Presents a refresh token of the host. */
-  refresh(token: string, changes?: Readonly<Record<string, string>>): Promise<HostAnswer>;
-}
+export type ConnectFixture = Awaited<ReturnType<typeof startConnect>>;
 
 export interface ConnectFixtureOptions extends AdminFixtureOptions {
   readonly policy?: Partial<OAuthPolicy>;
   readonly documents?: Partial<DocumentOptions>;
 }
 
-export async function startConnect(options: ConnectFixtureOptions = {}): Promise<ConnectFixture> {
+export async function startConnect(options: ConnectFixtureOptions = {}) {
   const policy = { ...policyOf(OAUTH), ...options.policy };
   const counters = new ConnectCounters();
   const loaded = loadCatalog(BUILT_IN, ROWS, new Map(), { personalReads: true });
@@ -132,15 +108,18 @@ export async function startConnect(options: ConnectFixtureOptions = {}): Promise
   });
   await openHostsRow(fixture.actors.system, 'http://localhost');
   const { url } = fixture.http;
-  const cookieOf: ConnectFixture['cookieOf'] = ({ sid }) => cookie(sid)['Cookie'] ?? '';
+  /** The `Cookie` of an account. */
+  const cookieOf = ({ sid }: Account) => cookie(sid)['Cookie'] ?? '';
   return {
     ...fixture,
     url,
     counters,
     cookieOf,
-    shown: (query, sid = cookieOf(fixture.owner)) => askRequest(url, sid, query),
-    statusWith: async (token) => (await sendMcp(url, token, { method: 'tools/list' })).status,
-    async stop() {
+    /** The answer that the page shows for the query, to the owner unless another cookie is given. */
+    shown: (query: string, sid = cookieOf(fixture.owner)) => askRequest(url, sid, query),
+    /** HTTP status of tools/list with an access token. */
+    statusWith: async (token: string) => (await sendMcp(url, token, { method: 'tools/list' })).status,
+    async stop(): Promise<void> {
       closeDocuments();
       await modules.close();
       await fixture.stop();
@@ -154,8 +133,11 @@ export async function startConnectOf(t: Test, options: ConnectFixtureOptions = {
 }
 
 /** The same, with a host that the owner has connected. */
-export async function startConnected(t: Test): Promise<Connected> {
+export async function startConnected(t: Test) {
   const fixture = await startConnectOf(t);
   const made = await connectHost(fixture.url, fixture.cookieOf(fixture.owner));
-  return { ...fixture, ...made, refresh: (...given) => refreshTokens(fixture.url, made.host, ...given) };
+  /** Presents a refresh token of the host. */
+  const refresh = (token: string, changes: Readonly<Record<string, string>> = {}) =>
+    refreshTokens(fixture.url, made.host, token, changes);
+  return { ...fixture, ...made, refresh };
 }

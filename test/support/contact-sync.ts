@@ -7,14 +7,7 @@ import type { ModuleRules } from '../../src/io/proxy/reach.ts';
 import type { WebSockets } from '../../src/io/proxy/web-sockets.ts';
 import { createContactSyncRoutes } from '../../src/io/routes/contact-sync.ts';
 import { createProxyRoutes, type ProxyDeps } from '../../src/io/routes/proxy.ts';
-import {
-  type Account,
-  type AccountFixture,
-  type AccountFixtureOptions,
-  type Answer,
-  cookie,
-  startAccounts,
-} from './account.ts';
+import { type Account, type AccountFixtureOptions, cookie, startAccounts } from './account.ts';
 import { connectRaw, type RawAnswer, requestText } from './http.ts';
 
 export interface Reached {
@@ -24,16 +17,7 @@ export interface Reached {
   readonly body: string;
 }
 
-export interface ContactSyncFixture extends AccountFixture {
-  /** Requests that reached the module, in their order. */
-  readonly reached: Reached[];
-  send(method: string, path: string, headers?: Record<string, string>, body?: string): Promise<RawAnswer>;
-  /** Allows the account's key, or takes that back. */
-  allow(account: Account, cardDavAccess?: boolean, keyId?: string): Promise<Answer>;
-  add(account: Account, body?: object): Promise<Answer>;
-  /** A token of an allowed key. */
-  token(account: Account, keyId?: string): Promise<{ readonly id: string; readonly token: string }>;
-}
+export type ContactSyncFixture = Awaited<ReturnType<typeof startContactSync>>;
 
 interface Options extends AccountFixtureOptions {
   /** Rules of the module `people`. */
@@ -44,7 +28,8 @@ export function basic(username: string, token: string): Record<string, string> {
   return { Authorization: `Basic ${Buffer.from(`${username}:${token}`).toString('base64')}` };
 }
 
-export async function startContactSync(options: Options = {}): Promise<ContactSyncFixture> {
+export async function startContactSync(options: Options = {}) {
+  /** Requests that reached the module, in their order. */
   const reached: Reached[] = [];
   const backend = http.createServer((request, response) => {
     const parts: Buffer[] = [];
@@ -79,7 +64,12 @@ export async function startContactSync(options: Options = {}): Promise<ContactSy
       return [...createContactSyncRoutes(deps), ...createProxyRoutes(deps)];
     },
   });
-  const send: ContactSyncFixture['send'] = async (method, path, headers = {}, body) => {
+  const send = async (
+    method: string,
+    path: string,
+    headers: Record<string, string> = {},
+    body?: string,
+  ): Promise<RawAnswer> => {
     const connection = connectRaw(accounts.http.port);
     connection.send(requestText(method, path, headers, body));
     try {
@@ -88,9 +78,10 @@ export async function startContactSync(options: Options = {}): Promise<ContactSy
       connection.close();
     }
   };
-  const add: ContactSyncFixture['add'] = (account, body = { keyId: account.keyId, name: 'Phone' }) =>
+  const add = (account: Account, body: object = { keyId: account.keyId, name: 'Phone' }) =>
     accounts.post('/auth/v1/contact_sync/token', body, cookie(account.sid));
-  const allow: ContactSyncFixture['allow'] = (account, cardDavAccess = true, keyId = account.keyId) =>
+  /** Allows the account's key, or takes that back. */
+  const allow = (account: Account, cardDavAccess = true, keyId = account.keyId) =>
     accounts.post('/auth/v1/keys/update_key', { keyId, cardDavAccess }, cookie(account.sid));
   return {
     ...accounts,
@@ -98,7 +89,8 @@ export async function startContactSync(options: Options = {}): Promise<ContactSy
     send,
     allow,
     add,
-    async token(account, keyId = account.keyId) {
+    /** A token of an allowed key. */
+    async token(account: Account, keyId = account.keyId) {
       const { result, error } = await add(account, { keyId });
       if (error !== undefined) throw new Error(JSON.stringify(error));
       return result as { id: string; token: string };

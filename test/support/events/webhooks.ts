@@ -21,7 +21,7 @@ import { CONCURRENCY_LIMITS, type ConcurrencyLimits } from '../../../src/io/webh
 import { WebhookDispatcher } from '../../../src/io/webhooks/dispatcher.ts';
 import type { DeliveryLease } from '../../../src/io/webhooks/lease.ts';
 import type { OutgoingDelivery, WebhookSender } from '../../../src/io/webhooks/sender.ts';
-import { createTestActors, type ManualClock, type TestActors } from '../actors/actors.ts';
+import { createTestActors, type TestActors } from '../actors/actors.ts';
 
 export const OWNER = '101';
 const ORIGIN = { ip: '192.0.2.1', userAgent: 'test' };
@@ -162,32 +162,7 @@ export function numbersOf(body: string): number[] {
   return [parsed].flat().map(({ data }) => data.n);
 }
 
-export interface Rig {
-  readonly actors: TestActors;
-  readonly clock: ManualClock;
-  readonly log: MemoryEventLog;
-  readonly receivers: TestReceivers;
-  readonly dispatcher: WebhookDispatcher;
-  readonly notices: WebhookNotice[];
-  /** Bugs that the dispatcher has reported. */
-  readonly faults: unknown[];
-  /** Attempts in the log. */
-  readonly attempts: LoggedAttempt[];
-  /** Applications that are quarantined. */
-  readonly quarantined: Set<string>;
-  /** Registers an application with a webhook. */
-  register(appId: string, patch?: AppPatch & { readonly ownerId?: string }): Promise<void>;
-  webhook(appId: string): Promise<WebhookView | undefined>;
-  view(appId: string): Promise<AppView>;
-  lines(appId: string): Promise<LogLine[]>;
-  ask<T extends TypeIn<AppProtocol['replies']>>(
-    appId: string,
-    command: Asked<AppProtocol, T>,
-  ): Promise<AppProtocol['replies'][T]>;
-  /** Kills the process and starts another over the same journal. */
-  restart(): Promise<void>;
-  settle(): Promise<void>;
-}
+export type Rig = Awaited<ReturnType<typeof createRig>>;
 
 /** Faults that a test must notice: see where the dispatcher is created. */
 export type RigFault = 'settlesUnsent' | 'newIds' | 'earlyCheckpoint';
@@ -298,9 +273,11 @@ export function configureCommand(
   return { type: 'configure', commandId: 'c', ownerId, patch: given, key, origin: ORIGIN } as const;
 }
 
-export async function createRig(options: RigOptions = {}): Promise<Rig> {
+export async function createRig(options: RigOptions = {}) {
   const notices: WebhookNotice[] = [];
+  /** Bugs that the dispatcher has reported. */
   const faults: unknown[] = [];
+  /** Attempts in the log. */
   const attempts: LoggedAttempt[] = [];
   let dispatcher: WebhookDispatcher | undefined;
   const webhooks: WebhookPort = {
@@ -318,6 +295,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
   });
   const log = new MemoryEventLog(actors.clock.read);
   const receivers = new TestReceivers();
+  /** Applications that are quarantined. */
   const quarantined = new Set<string>();
   let run = 0;
   const settle = async () => {
@@ -351,26 +329,29 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
     faults,
     attempts,
     quarantined,
-    get dispatcher() {
+    get dispatcher(): WebhookDispatcher {
       if (dispatcher === undefined) throw new Error('the dispatcher runs');
       return dispatcher;
     },
-    async register(appId, patch = {}) {
+    /** Registers an application with a webhook. */
+    async register(appId: string, patch: AppPatch & { readonly ownerId?: string } = {}) {
       await actors.system.tell(app, appId, configureCommand(appId, patch));
       await settle();
     },
-    webhook: async (appId) => actors.system.query(app, appId, { type: 'webhook' }),
-    async view(appId) {
+    webhook: async (appId: string): Promise<WebhookView | undefined> =>
+      actors.system.query(app, appId, { type: 'webhook' }),
+    async view(appId: string): Promise<AppView> {
       const view = await actors.system.query(app, appId, { type: 'view' });
       if (view === undefined) throw new Error(`no application ${appId}`);
       return view;
     },
-    lines: (appId) => linesOf(actors, appId),
+    lines: (appId: string) => linesOf(actors, appId),
     async ask<T extends TypeIn<AppProtocol['replies']>>(appId: string, command: Asked<AppProtocol, T>) {
       const reply = await actors.system.ask<AppProtocol, T>(app, appId, command);
       await settle();
       return reply;
     },
+    /** Kills the process and starts another over the same journal. */
     async restart() {
       run += 1;
       log.forget();
