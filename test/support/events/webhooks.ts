@@ -273,6 +273,17 @@ export function configureCommand(
   return { type: 'configure', commandId: 'c', ownerId, patch: given, key, origin: ORIGIN } as const;
 }
 
+/** A port that keeps what the owners are told. */
+function keeping(notices: WebhookNotice[], changed: WebhookPort['changed']): WebhookPort {
+  return {
+    changed,
+    async tell(notice) {
+      notices.push(notice);
+      return { ok: true, value: null };
+    },
+  };
+}
+
 export async function createRig(options: RigOptions = {}) {
   const notices: WebhookNotice[] = [];
   /** Bugs that the dispatcher has reported. */
@@ -280,13 +291,7 @@ export async function createRig(options: RigOptions = {}) {
   /** Attempts in the log. */
   const attempts: LoggedAttempt[] = [];
   let dispatcher: WebhookDispatcher | undefined;
-  const webhooks: WebhookPort = {
-    changed: (appId) => dispatcher?.changed(appId),
-    tell: async (notice) => {
-      notices.push(notice);
-      return { ok: true, value: null };
-    },
-  };
+  const webhooks = keeping(notices, (appId) => dispatcher?.changed(appId));
   const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
   const actors = createTestActors({
     kinds: [app, deliveryLog, user],
