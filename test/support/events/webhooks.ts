@@ -293,11 +293,8 @@ export async function createRig(options: RigOptions = {}) {
   let dispatcher: WebhookDispatcher | undefined;
   const webhooks = keeping(notices, (appId) => dispatcher?.changed(appId));
   const workers = { run: async () => ({ ok: false, error: 'InternalError' }) as const };
-  const actors = createTestActors({
-    kinds: [app, deliveryLog, user],
-    ports: { workers, webhooks },
-    ...(options.seed === undefined ? {} : { seed: options.seed }),
-  });
+  const seed = options.seed === undefined ? {} : { seed: options.seed };
+  const actors = createTestActors({ kinds: [app, deliveryLog, user], ports: { workers, webhooks }, ...seed });
   const log = new MemoryEventLog(actors.clock.read);
   const receivers = new TestReceivers();
   /** Applications that are quarantined. */
