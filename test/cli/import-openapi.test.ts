@@ -1,7 +1,6 @@
 /** Rows of OpenAPI documents: what each part of an operation becomes, what is left out, and what is read for it. */
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'jsonc-parser';
 import t, { type Test } from 'tap';
@@ -9,6 +8,7 @@ import { listenFor } from '../../kit/http.ts';
 import { checkCatalog } from '../../src/bootstrap/served-catalog.ts';
 import { importedText } from '../../src/cli/openapi/import.ts';
 import type { ToolRow } from '../../src/io/mcp/tool.ts';
+import { temporaryFolder } from '../support/files/file-storage.ts';
 
 interface Imported {
   readonly text: string;
@@ -25,8 +25,7 @@ async function importOf(source: string, ...more: string[]): Promise<Imported> {
 
 /** Files by name; the first one is the document. */
 function written(t: Test, files: Readonly<Record<string, unknown>>): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openapi-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(t);
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(join(folder, name, '..'), { recursive: true });
     writeFileSync(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content));

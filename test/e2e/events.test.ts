@@ -1,12 +1,10 @@
-/** Events through the program: kill -9 while modules push, the sandbox modules, a backup of the journal. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { launch, type RunningGateway, runToEnd } from '../../kit/launch.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { EVENT_EPOCH_KEY, type EventRow } from '../../src/actors/runtime/journal/port.ts';
 import { count } from '../support/depth.ts';
+import { temporaryFolder } from '../support/files/file-storage.ts';
 
 t.setTimeout(120_000);
 
@@ -14,14 +12,8 @@ const KEY = 'wallet-key-0123456789';
 const KILLS = 3;
 const PUSHERS = 4;
 
-function scratch(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-events-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
 async function copyOf(t: Test, dataPath: string): Promise<string> {
-  const target = join(scratch(t), 'copy');
+  const target = join(temporaryFolder(t), 'copy');
   const { code, stderr } = await runToEnd(['backup', target, '--data', dataPath]);
   t.equal(code, 0, stderr);
   return target;
@@ -56,7 +48,7 @@ async function until(gateway: RunningGateway, holds: (figures: Record<string, nu
 }
 
 t.test('events: no event is lost or duplicated by kill -9 while modules push', async (t) => {
-  const dataPath = join(scratch(t), 'data');
+  const dataPath = join(temporaryFolder(t), 'data');
   const configuration = { Modules: { wallet: { url: 'http://127.0.0.1:9', key: KEY } } };
   const sent: number[] = [];
   const acknowledged = new Set<number>();

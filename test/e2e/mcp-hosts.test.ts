@@ -1,16 +1,10 @@
-/**
- * Clients of other projects at /mcp with the bearer of a key, as hosts run them: list, call, read, a cancelled call, and a
- * session that ends below them. Against the program with the sandbox and one slow tool.
- */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { bearerOf, expectOk, type Person, request, signUpAgent } from '../../kit/agent.ts';
 import { closeAfter, stopAfter } from '../../kit/close-after.ts';
 import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { HOSTS, INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
+import { temporaryFolder } from '../support/files/file-storage.ts';
 import { type SlowModule, startSlowModule } from '../support/mcp-clients/slow-module.ts';
 
 t.setTimeout(180_000);
@@ -52,8 +46,7 @@ async function prepare(t: Test): Promise<Setting> {
     configuration: { Settings: HIGH_LIMITS, McpTools },
     args: ['--sandbox'],
   });
-  const home = mkdtempSync(join(tmpdir(), 'hosts-'));
-  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  const home = temporaryFolder(t);
   const person = await signUpAgent(gateway.url);
   const logIn = async () => {
     return await bearerOf(gateway.url, person.key);

@@ -1,10 +1,7 @@
-/** Results that an agent gets when a module fails: the program, the sandbox and its faults. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import t from 'tap';
 import { type Answer, callTool, mcpLogin, request, signUpAgent } from '../../kit/agent.ts';
 import { launch, launchFor, type RunningGateway } from '../../kit/launch.ts';
+import { temporaryFolder } from '../support/files/file-storage.ts';
 
 t.setTimeout(120_000);
 
@@ -105,8 +102,7 @@ t.test(
   'kill -9 while agents pay: each payment, repeated with its externalId until acknowledged, moves money once',
   async (t) => {
     const Settings = { PubKeyApiRPSLimit: 10_000, ApiRPSLimit: 10_000, IpRPSLimit: 10_000 };
-    const dataPath = await mkdtemp(join(tmpdir(), 'gatehouse-'));
-    t.teardown(() => rm(dataPath, { recursive: true, force: true }));
+    const dataPath = temporaryFolder(t);
     const start = () => launch({ args: ['--sandbox'], dataPath, configuration: { Settings } });
     let paid = await start();
     const [payer, payee] = [await agentOf(paid), await agentOf(paid)];

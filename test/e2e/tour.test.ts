@@ -1,13 +1,12 @@
 /** `npm run tour` and the blocks of docs/tour.md, run against the program. */
 import { spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { listenFor } from '../../kit/http.ts';
 import { launchFor, plainEnvironment } from '../../kit/launch.ts';
+import { temporaryFolder } from '../support/files/file-storage.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(240_000);
@@ -116,8 +115,7 @@ t.test('tour page: every block runs, and both uploads come back unchanged', { sk
   const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
   t.equal(blocks.length, 8);
   const script = ['set -euo pipefail', ...blocks].join('\n');
-  const folder = await mkdtemp(join(tmpdir(), 'tour-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder(t);
   const { code, stdout, stderr } = await run('bash', ['-c', script], { GATE: gateway.url, TMPDIR: folder });
   t.equal(code, 0, stderr + stdout);
   t.match(stdout, /"status":"healthy"/);

@@ -2,8 +2,7 @@
  * MCP hosts with a command line, from the address alone to a called tool, a refresh and a new consent; with a header at /mcp
  * also to a tool of another MCP server. This file runs itself again in a network namespace with loopback alone.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
@@ -21,6 +20,7 @@ import {
 } from '../../support/connect/cli-hosts.ts';
 import { MESSAGE, startModel } from '../../support/connect/model.ts';
 import { endStoredAccess } from '../../support/connect/peers.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
 import { startEverything } from '../../support/upstreams/everything.ts';
 
 const AVAILABLE = /available\\*":\\*"1000\.00/;
@@ -44,8 +44,7 @@ async function prepare(t: Test, McpServers: object = {}): Promise<Setting> {
     configuration: { Settings: HIGH_LIMITS, McpServers },
   });
   const model = closeAfter(t, await startModel());
-  const home = mkdtempSync(join(tmpdir(), 'cli-hosts-'));
-  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  const home = temporaryFolder(t);
   return { gateway, person: await signUp(gateway.url), home, model: model.url };
 }
 

@@ -1,7 +1,6 @@
 /** The connector as a program, with the clients of hosts before it and the real gateway behind it. */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Client as Client2, StreamableHTTPClientTransport as Transport2 } from '@modelcontextprotocol/client';
@@ -26,6 +25,7 @@ import { outputOf } from '../../../kit/run-sync.ts';
 import { gatehouseFetch, keyOf } from '../../../packages/connect/src/index.ts';
 import { packConnector } from '../../../tools/packaging/pack-connector.ts';
 import { INSPECTOR, startPeer, unavailable } from '../../support/connect/peers.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 t.setTimeout(120_000);
 
@@ -33,12 +33,6 @@ const PROGRAM = fileURLToPath(new URL('../../../packages/connect/src/main.js', i
 const SANDBOX = ['--sandbox'];
 const BALANCE = { name: 'wallet_get_balance', arguments: {} };
 const AVAILABLE = { content: [{ type: 'text', text: /"available":"1000\.00"/ }] };
-
-function temporaryFolder(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), 'connector-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 interface Finished {
   readonly code: number | null;

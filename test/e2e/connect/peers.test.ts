@@ -1,10 +1,3 @@
-/**
- * Clients of other projects at /connect/mcp: from the address alone to a called tool, a refresh that the client makes by
- * itself, and a new consent after a revocation.
- */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { type Person, request, signUp } from '../../../kit/agent.ts';
 import { stopAfter } from '../../../kit/close-after.ts';
@@ -20,6 +13,7 @@ import {
   startPeer,
   unavailable,
 } from '../../support/connect/peers.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 t.setTimeout(180_000);
 
@@ -37,8 +31,7 @@ interface Setting {
 
 async function prepare(t: Test): Promise<Setting> {
   const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: HIGH_LIMITS } });
-  const home = mkdtempSync(join(tmpdir(), 'peers-'));
-  t.teardown(() => rmSync(home, { recursive: true, force: true }));
+  const home = temporaryFolder(t);
   const start = (args: readonly string[]) => {
     return stopAfter(t, startPeer(args, home));
   };

@@ -38,13 +38,6 @@ t.test('connect profile: a token of it lists and calls its tools, and is refused
   });
 });
 
-t.test('connect profile: a token of /connect/mcp is refused at it', async (t) => {
-  const person = await signUp(gateway.url);
-  const token = await connectHost(gateway.url, person);
-  t.equal((await ask(PROFILE, token, 'tools/list')).status, 401);
-  t.equal((await ask('/connect/mcp', token, 'tools/list')).status, 200);
-});
-
 t.test('connect profile: a page lists the addresses, for users alone', async (t) => {
   const { cookie } = await signUp(gateway.url);
   const at = `${gateway.url}/auth/v1/mcp_profiles`;

@@ -3,14 +3,14 @@
  * permissions of the file, and the quota that switches it. nginx itself: test/io/files/download/handed-over.test.ts.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { newKey, request, signUp } from '../../../kit/agent.ts';
 import { launchFor, type RunningGateway } from '../../../kit/launch.ts';
 import { MemoryStorageServer } from '../../../kit/storage/memory-server.ts';
 import { type PartAnswer, uploadAll } from '../../../kit/upload-client.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 t.setTimeout(120_000);
 
@@ -46,8 +46,7 @@ async function get(gateway: RunningGateway, path: string, headers: Record<string
 }
 
 t.test('handed over: the proxy receives the path of the file, and the download is counted', async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sent-'));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder(t);
   const more = { LocalFileStoragePath: folder };
   const gateway = await startGateway(t, more, { FileDownloadBytesPerSecond: 0 });
   const path = await upload(gateway);

@@ -1,15 +1,11 @@
-/** An account of the program from its contacts to its removal: rows on disk, a module that is notified, over kill -9 too. */
-
-import { mkdtemp, rm } from 'node:fs/promises';
 import http from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { expectOk, logIn, request, signUp } from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
 import { launch } from '../../../kit/launch.ts';
 import { textsInRows } from '../../support/actors/journal-rows.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
 import { arrival } from '../../support/outbox.ts';
 
 t.setTimeout(240_000);
@@ -44,8 +40,7 @@ t.test(
   'account: removed, no row on disk names its contact or nickname, and a module is notified',
   async (t) => {
     const shop = await startShop(t);
-    const dataPath = await mkdtemp(join(tmpdir(), 'gatehouse-life-'));
-    t.teardown(() => rm(dataPath, { recursive: true, force: true }));
+    const dataPath = temporaryFolder(t);
     const configuration = { Modules: { shop: { url: shop.url, accountEvents: true } } };
     const start = () => launch({ configuration, args: ['--sandbox'], dataPath });
     let gateway = await start();

@@ -2,9 +2,8 @@
  * OpenAPI documents of five services, as their makers publish them: imported by the program, checked, and ten rows of each
  * called against a fake of the service. What arrives there is compared with the document, not with the row.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parse as parseJsonc } from 'jsonc-parser';
@@ -15,6 +14,7 @@ import { listenFor } from '../../../kit/http.ts';
 import { entryOf, launchFor, NO_LIMITS, plainEnvironment, runToEnd } from '../../../kit/launch.ts';
 import { outputOf, PROGRAMS } from '../../../kit/run-sync.ts';
 import { NODE, unavailable } from '../../support/connect/peers.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
 import { type Schema, sampleOf } from '../../support/upstreams/schema-samples.ts';
 
 t.setTimeout(240_000);
@@ -67,8 +67,7 @@ for (const name of NAMES)
     const rows = Object.keys(file.McpTools).length;
     t.ok(rows >= DOCUMENTS[name][1], `${rows} rows`);
     imported.set(name, file);
-    const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openapi-'));
-    t.teardown(() => rmSync(folder, { recursive: true }));
+    const folder = temporaryFolder(t);
     writeFileSync(join(folder, 'imported.jsonc'), stdout);
     const checked = await runToEnd(['check-config', '--config', join(folder, 'imported.jsonc')]);
     t.match(checked, { code: 0, stdout: 'configuration: no faults\n' });
@@ -181,8 +180,7 @@ t.test('openapi import: the example of the page is what the program prints', asy
   const [, document = ''] = /```yaml\n([\s\S]*?)```/.exec(section) ?? [];
   const [, rows = ''] = /```jsonc\n([\s\S]*?)```/.exec(section) ?? [];
   const [, command = ''] = /`gatehouse (import-openapi [^>`]*) > shop\.jsonc`/.exec(section) ?? [];
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-openapi-'));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'shop.yaml'), document);
   const [name = '', file = '', ...rest] = command.split(' ');
   const { stdout } = await runToEnd([name, join(folder, file), ...rest]);

@@ -126,27 +126,6 @@ t.test('traces: a batch of two tool calls is one tree down to turn, commit and m
   t.notMatch(JSON.stringify(collector.batches), new RegExp(bearer), 'no span holds the bearer');
 });
 
-t.test(
-  'traces: a call whose _meta names a parent continues its trace, with a link to the request',
-  async (t) => {
-    const { collector, gateway } = traced;
-    const message = call(1, 'wallet_get_balance');
-    const _meta = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-00`, tracestate: 'vendor=1' };
-    const params = { ...message.params, _meta };
-    expectOk('call', await rpc(gateway.url, await newBearer(gateway), { ...message, params }));
-    const spans = await collector.trace(
-      ({ traceId, name }) => traceId === TRACE_ID && name.startsWith('tools/call'),
-    );
-    const own = spans.find(({ name }) => name === 'tools/call wallet_get_balance');
-    t.match(own, { parentSpanId: PARENT_ID, traceState: 'vendor=1', links: [{ spanId: /^[0-9a-f]{16}$/ }] });
-    const [link] = own?.links ?? [];
-    const request = await collector.trace(
-      ({ traceId, name }) => traceId === link?.traceId && name === 'POST /mcp',
-    );
-    t.equal(request.find(({ spanId }) => spanId === link?.spanId)?.name, 'route /mcp');
-  },
-);
-
 t.test('traces: a login and a chunk of a file name their worker tasks', async (t) => {
   const { collector, gateway } = traced;
   const person = await signUp(gateway.url);
@@ -313,12 +292,6 @@ t.test(
     t.equal(metricValue(text, 'gatehouse_trace_spans_total', { outcome: 'exported' }), 0);
   },
 );
-
-t.test('traces: without Telemetry nothing is sampled', async (t) => {
-  const gateway = await launchFor(t, { args: ['--sandbox'] });
-  expectOk('call', await callTool(gateway.url, await newBearer(gateway), 'wallet_get_balance'));
-  t.equal(metricValue(await metricsOf(gateway), 'gatehouse_trace_requests_total', {}), 0);
-});
 
 t.test('telemetry: a stop has sent all metrics and the lines of the log, without any trace', async (t) => {
   const collector = closeAfter(t, await startCollector());

@@ -2,9 +2,8 @@
  * Events in a browser against the program: two tabs share one stream, through restarts, network cuts, the end of the
  * leading tab and the end of the session, with no gap and no duplicate.
  */
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { createServer, connect as dial, type Server, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
@@ -12,6 +11,7 @@ import { type Person, request, signUp } from '../../../kit/agent.ts';
 import { listenOnLoopback } from '../../../kit/http.ts';
 import { HIGH_LIMITS, launch, type RunningGateway } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
+import { temporaryFolder } from '../../support/files/file-storage.ts';
 import { PAGE_WAIT_MS, sharedBrowser } from '../../support/pages/browser.ts';
 
 const KEY = 'the-key-of-the-core-module';
@@ -20,8 +20,7 @@ const START_TIMEOUT_MS = 240_000;
 t.setTimeout(START_TIMEOUT_MS);
 const browser = await sharedBrowser(t);
 
-const folder = mkdtempSync(join(tmpdir(), 'gatehouse-events-'));
-t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder(t);
 for (const name of ['events.js', 'event-stream.js'])
   copyFileSync(`src/web/shared/${name}`, join(folder, name));
 writeFileSync(
@@ -89,8 +88,7 @@ class Line {
 const line = new Line();
 await line.listen();
 t.teardown(() => line.close());
-const dataPath = mkdtempSync(join(tmpdir(), 'gatehouse-events-data-'));
-t.teardown(() => rmSync(dataPath, { recursive: true, force: true }));
+const dataPath = temporaryFolder(t);
 const start = async (): Promise<RunningGateway> => {
   const gateway = await launch({
     dataPath,

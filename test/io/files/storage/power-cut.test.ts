@@ -1,12 +1,6 @@
-/**
- * Power cuts while files are published: the calls of a local storage are traced, and its disk is rebuilt as it may be found
- * after a cut at any moment (decision 0079).
- */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { count, depth } from '../../../support/depth.ts';
+import { temporaryFolder } from '../../../support/files/file-storage.ts';
 import { cutPublishing, traceFiles } from '../../../support/power-cut/published-files.ts';
 import { lacking } from '../../../support/programs/tools.ts';
 
@@ -19,15 +13,9 @@ const FAULT_SEED = 1;
 const skip = lacking('strace', 'tracing');
 t.setTimeout(120_000);
 
-function scratch(t: Test): string {
-  const directory = mkdtempSync(join(tmpdir(), 'gatehouse-publish-cut-'));
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
-  return directory;
-}
-
 t.test('power cut: a published file is there, and each file that is there is whole', { skip }, async (t) => {
   const cuts = count(CUTS);
-  const { faults, found, parts } = cutPublishing(traceFiles(scratch(t), FILES), cuts, depth.seed);
+  const { faults, found, parts } = cutPublishing(traceFiles(temporaryFolder(t), FILES), cuts, depth.seed);
   t.same(faults, []);
   t.ok(found > cuts && parts > cuts / 10, `${found} files and ${parts} parts in ${cuts} cuts`);
 });
@@ -36,18 +24,18 @@ t.test(
   'power cut: a file is there although the folder of its owner was made by a task that did not sync',
   { skip },
   async (t) => {
-    const traced = traceFiles(scratch(t), FILES, 'unsynced');
+    const traced = traceFiles(temporaryFolder(t), FILES, 'unsynced');
     t.same(cutPublishing(traced, FAULT_CUTS, FAULT_SEED).faults, []);
   },
 );
 
 t.test('power cut: catches a file that counts as published too early', { skip }, async (t) => {
-  const traced = traceFiles(scratch(t), FILES, 'early');
+  const traced = traceFiles(temporaryFolder(t), FILES, 'early');
   t.match(cutPublishing(traced, FAULT_CUTS, FAULT_SEED).faults.join('\n'), /is lost/);
 });
 
 t.test('power cut: catches syncs that do nothing, and bytes that are not synced', { skip }, async (t) => {
-  const traced = traceFiles(scratch(t), FILES);
+  const traced = traceFiles(temporaryFolder(t), FILES);
   const unsynced = cutPublishing(traced, FAULT_CUTS, FAULT_SEED, { syncsNothing: true });
   t.match(unsynced.faults.join('\n'), /is lost/);
   const moments = traced.moments.filter(({ call }) => call.name !== 'fdatasync');

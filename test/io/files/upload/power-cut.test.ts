@@ -1,12 +1,6 @@
-/**
- * Power cuts and kills of v1 uploads at any system call: the calls are traced, the disk is rebuilt, the uploads are
- * recovered and continued on it. Skipped where strace is missing.
- */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import t from 'tap';
 import { count, depth } from '../../../support/depth.ts';
+import { temporaryFolder } from '../../../support/files/file-storage.ts';
 import { cutUploads, type TracedUploads, traceUploads } from '../../../support/power-cut/upload-cuts.ts';
 import { lacking } from '../../../support/programs/tools.ts';
 
@@ -19,8 +13,7 @@ const PAGE_BYTES = 4096;
 const skip = lacking('strace', 'tracing');
 t.setTimeout(240_000);
 
-const scratch = mkdtempSync(join(tmpdir(), 'gatehouse-upload-power-'));
-t.teardown(() => rmSync(scratch, { recursive: true, force: true }));
+const scratch = temporaryFolder(t);
 let traced: TracedUploads | undefined;
 /** One run of the program serves all tests. */
 function trace(): TracedUploads {
