@@ -34,10 +34,7 @@ t.test(
     };
     const send = async (person: Person, path: string, body?: unknown): Promise<Json> => {
       const headers = { Cookie: person.cookie };
-      const answer = await request(`${gateway.url}${path}`, {
-        headers,
-        ...(body === undefined ? {} : { body }),
-      });
+      const answer = await request(`${gateway.url}${path}`, { headers, body });
       return expectOk(path, answer).json['result'] as Json;
     };
     const admin = await signUp(gateway.url, adminKey);

@@ -77,10 +77,7 @@ const event = (n: number, crmId?: string) => ({
 
 const sending = (gateway: () => RunningGateway, person: Person) => async (path: string, body?: object) => {
   const headers = { Cookie: person.cookie };
-  const answer = await request(`${gateway().url}${path}`, {
-    headers,
-    ...(body === undefined ? {} : { body }),
-  });
+  const answer = await request(`${gateway().url}${path}`, { headers, body });
   return expectOk(path, answer).json['result'] as Json;
 };
 

@@ -18,10 +18,11 @@ import {
   type SoftwareKey,
   signText,
   signUp,
+  signUpAgent,
 } from '../../../kit/agent.ts';
 import { create, get, makePasskey } from '../../../kit/authenticator.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
-import { asked, newAgent, nodesTest, outcomeOf, resultOf } from '../../support/cluster/three-nodes.ts';
+import { asked, nodesTest, outcomeOf, resultOf } from '../../support/cluster/three-nodes.ts';
 import { wrongCode } from '../../support/codes.ts';
 import { arrival } from '../../support/outbox.ts';
 
@@ -190,7 +191,7 @@ nodesTest('access of an application is granted, used and revoked at different no
   const owner = await signUp(a.url);
   const shop = { name: 'Shop', url: 'https://shop.example' };
   const appId = String((await resultOf(b, owner.cookie, UPSERT, shop))['id']);
-  const person = await newAgent(b);
+  const person = await signUpAgent(b.url);
   const { publicKey } = person.key;
   const change = { appId, approved: true, mcpEnabled: true, mcpPublicKey: publicKey };
   await resultOf(c, await three.adminOf(a), '/ProxyAdmin/api/apps/update', change);

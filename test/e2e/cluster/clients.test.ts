@@ -12,16 +12,11 @@ import {
   type Person,
   request,
   rpc,
+  signUpAgent,
   verifiedHeaders,
 } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
-import {
-  newAgent,
-  nodesTest,
-  resultOf,
-  type ThreeNodes,
-  verifiedBearer,
-} from '../../support/cluster/three-nodes.ts';
+import { nodesTest, resultOf, type ThreeNodes, verifiedBearer } from '../../support/cluster/three-nodes.ts';
 import { useEveryMode } from '../../support/mcp-clients/client-modes.ts';
 import { type ToolUser, useEveryTool } from '../../support/mcp-clients/every-tool.ts';
 
@@ -34,7 +29,7 @@ const SLOW = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'slo
 t.setTimeout(240_000);
 
 async function newUser(node: NodeProcess): Promise<ToolUser> {
-  const person = await newAgent(node);
+  const person = await signUpAgent(node.url);
   return { person, bearer: await verifiedBearer(node, person) };
 }
 
@@ -80,7 +75,7 @@ async function newApp(three: ThreeNodes, owner: Person): Promise<string> {
 }
 
 nodesTest('every type of log-in holds at each node, by tool and by proxy', async (t, three) => {
-  const person = await newAgent(three.nodes[0]);
+  const person = await signUpAgent(three.nodes[0].url);
   const appId = await newApp(three, person);
   const logIn = (node: NodeProcess, headers: Record<string, string>) =>
     request(`${node.url}/auth/v1/mcp_login`, { method: 'POST', headers });
@@ -236,7 +231,7 @@ async function listening({ url }: NodeProcess, bearer: string): Promise<{ ended:
 }
 
 nodesTest('streams at every node end with a session that is closed at one', async (t, three) => {
-  const person = await newAgent(three.nodes[0]);
+  const person = await signUpAgent(three.nodes[0].url);
   for (const at of three.nodes) {
     const bearer = await verifiedBearer(at, person);
     const streams = await Promise.all(three.nodes.map((node) => listening(node, bearer)));

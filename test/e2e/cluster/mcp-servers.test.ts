@@ -1,11 +1,10 @@
 /** Another MCP server behind three nodes: one owner stores what is new, and a decision is in force at every node. */
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { callTool, rpc } from '../../../kit/agent.ts';
+import { callTool, rpc, signUpAgent } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import {
   configureServers,
-  newAgent,
   nodesTest,
   resultOf,
   type ThreeNodes,
@@ -36,7 +35,7 @@ nodesTest('an MCP server by command is a process of each node', async (t, three)
   const notes = { command: [process.execPath, file], tools: { allow: ['environment'] } };
   await configureServers(three, cookie, { notes });
   await serving(three, 1, 'notes');
-  const bearer = await verifiedBearer(a, await newAgent(a));
+  const bearer = await verifiedBearer(a, await signUpAgent(a.url));
   const markAt = async ({ url }: NodeProcess) => {
     const { text } = await callTool(url, bearer, 'notes_environment', {});
     return /GATEHOUSE_MCP_SERVER[^,}]*?([0-9]+-[0-9]+\/[0-9]+)/.exec(text)?.[1];
@@ -66,7 +65,7 @@ nodesTest(
     await configureServers(three, cookie, { weather: { url: upstream.url } });
     await serving(three, 3);
     await streamed;
-    const bearer = await verifiedBearer(b, await newAgent(b));
+    const bearer = await verifiedBearer(b, await signUpAgent(b.url));
     const listedAt = async ({ url }: NodeProcess) => {
       const { text } = await rpc(url, bearer, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
       return [...text.matchAll(/"name":"(weather_\w+)"/g)].map(([, name]) => name);

@@ -16,11 +16,11 @@ import {
   rpc,
   signText,
   signUp,
+  signUpAgent,
 } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import {
   asked,
-  newAgent,
   nodesTest,
   outcomeOf,
   resultOf,
@@ -87,7 +87,7 @@ nodesTest(
 
 nodesTest('sessions closed at one node are over at the others in the very next request', async (t, three) => {
   for (const [at, second, third] of Array.from({ length: count(60) }, () => nextOrder(three))) {
-    const person = await newAgent(at);
+    const person = await signUpAgent(at.url);
     const bearer = await verifiedBearer(second, person);
     for (const node of three.nodes)
       t.match((await rpc(node.url, bearer, LIST)).json, { result: { tools: Array } });
@@ -104,7 +104,7 @@ nodesTest('an application closed at one node ends its sessions at the others', a
   for (const how of ['disabled', 'approval', 'removal', 'access'] as const) {
     const [at, second, third] = nextOrder(three);
     const admin = await three.adminOf(second);
-    const owner = await newAgent(at);
+    const owner = await signUpAgent(at.url);
     const shop = { name: 'Shop', url: 'https://shop.example' };
     const created = await resultOf(third, owner.cookie, '/auth/v1/app/upsert_usr_app', shop);
     const appId = String(created['id']);
@@ -143,7 +143,11 @@ nodesTest('an application closed at one node ends its sessions at the others', a
 nodesTest('the explicit key of an application is another one at every node at once', async (t, three) => {
   const [at, second, third] = nextOrder(three);
   const admin = await three.adminOf(at);
-  const [owner, former, present] = [await newAgent(second), await newAgent(third), await newAgent(at)];
+  const [owner, former, present] = [
+    await signUpAgent(second.url),
+    await signUpAgent(third.url),
+    await signUpAgent(at.url),
+  ];
   const created = await resultOf(third, owner.cookie, '/auth/v1/app/upsert_usr_app', {
     name: 'Tea house',
     url: 'https://tea.example',
@@ -195,7 +199,7 @@ nodesTest(
   'a key that may no longer use MCP logs in at no node, and its sessions are over',
   async (t, three) => {
     for (const [at, second, third] of Array.from({ length: 6 }, () => nextOrder(three))) {
-      const person = await newAgent(second);
+      const person = await signUpAgent(second.url);
       const login = expectOk('mcp_login', await basicLogin(third.url, person.key));
       const bearer = String(login.json['result']?.['sessionId']);
       await resultOf(at, person.cookie, '/auth/v1/keys/update_key', {
@@ -289,7 +293,7 @@ nodesTest('a setting changed at one node is in force at the others before the an
     await resultOf(at, admin, '/ProxyAdmin/api/settings', { name: 'McpSessionSeconds', value: wanted });
     for (const node of [second, third, at])
       t.equal(await value(node, admin), wanted, `${at.name} → ${node.name}`);
-    const person = await newAgent(third);
+    const person = await signUpAgent(third.url);
     const login = expectOk('mcp_login', await basicLogin(second.url, person.key));
     const endsMs = Date.parse(String(login.json['result']?.['expiresUtc']));
     t.ok(endsMs - Date.now() <= wanted * 1_000, 'sessions end by it');

@@ -1,12 +1,12 @@
 /** WebSockets at the nodes of a cluster: sessions of other nodes, and ends by a session, a drain and a lost lease. */
 import t, { type Test } from 'tap';
-import { signUp, untilAvailable } from '../../../kit/agent.ts';
+import { signUp, signUpAgent, untilAvailable } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
 import { postgresTest } from '../../support/cluster/postgres.ts';
 import { startedNodes } from '../../support/cluster/started-nodes.ts';
-import { asked, newAgent, resultOf, verifiedBearer } from '../../support/cluster/three-nodes.ts';
+import { asked, resultOf, verifiedBearer } from '../../support/cluster/three-nodes.ts';
 import { openEcho } from '../../support/echo-client.ts';
 
 t.setTimeout(240_000);
@@ -28,7 +28,7 @@ async function nodesOf(t: Test, postgres: Postgres) {
 const open = ({ url }: NodeProcess, headers: Record<string, string>) => openEcho(url, headers);
 
 async function ends(t: Test, { nodes }: Started): Promise<void> {
-  const person = await untilAvailable(() => newAgent(nodes[0]));
+  const person = await untilAvailable(() => signUpAgent(nodes[0].url));
   for (const at of nodes) {
     const bearer = await verifiedBearer(at, person);
     const agents = await Promise.all(nodes.map((node) => open(node, { authorization: `Bearer ${bearer}` })));

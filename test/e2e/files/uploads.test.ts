@@ -37,10 +37,7 @@ const refusalOf = ({ status, json }: Answer): [number, unknown] => [status, json
 
 async function chat(userId: string, path: string, body?: object) {
   const headers = { 'X-Crm': userId };
-  const answer = await request(`${gateway.sandbox}/chat/v1/${path}`, {
-    headers,
-    ...(body === undefined ? {} : { body }),
-  });
+  const answer = await request(`${gateway.sandbox}/chat/v1/${path}`, { headers, body });
   return answer.json['result'] as unknown as Record<string, unknown>;
 }
 

@@ -16,7 +16,6 @@ import {
   type Person,
   request,
   signUp,
-  signUpAgent,
 } from '../../../kit/agent.ts';
 import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
 import { listenOnLoopback } from '../../../kit/http.ts';
@@ -133,10 +132,7 @@ async function startSpreader() {
 
 /** A request of a browser session. */
 export function asked(node: NodeProcess, cookie: string, path: string, body?: unknown): Promise<Answer> {
-  return request(`${node.url}${path}`, {
-    headers: { Cookie: cookie },
-    ...(body === undefined ? {} : { body }),
-  });
+  return request(`${node.url}${path}`, { headers: { Cookie: cookie }, body });
 }
 
 /** The result of one that must succeed. */
@@ -147,12 +143,6 @@ export async function resultOf(
   body?: unknown,
 ): Promise<Json> {
   return expectOk(`${path} at ${node.name}`, await asked(node, cookie, path, body)).json['result'] as Json;
-}
-
-/** A new account whose key may be used for MCP. */
-export async function newAgent(node: NodeProcess): Promise<Person> {
-  const person = await signUpAgent(node.url);
-  return person;
 }
 
 /** The bearer of a log-in with a signature. */
