@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
-import { listenOnLoopback } from '../../../kit/http.ts';
+import { listenOnLoopback, sendHttp } from '../../../kit/http.ts';
 import { createModuleClient } from '../../../src/io/modules/client.ts';
 import { freshBounds } from '../../support/actors/bounds.ts';
 import { holdTimeouts } from '../../support/held-timers.ts';
@@ -90,15 +90,9 @@ t.test('streams: long requests arrive whole, with a length and chunked', async (
     });
   });
   const target = `${proxy.http.url}/core/v1/file/put`;
-  for (const headers of [{ ...TOKEN, 'content-length': String(bytes.length) }, TOKEN]) {
-    const status = await new Promise<number | undefined>((resolve, reject) => {
-      const outgoing = http.request(target, { method: 'PUT', headers }, (answer) => {
-        answer.resume().on('end', () => resolve(answer.statusCode));
-      });
-      outgoing.on('error', reject);
-      Readable.from([bytes.subarray(0, MIB), bytes.subarray(MIB)]).pipe(outgoing);
-    });
-    t.equal(status, 200);
+  for (const framing of [{ 'content-length': String(bytes.length) }, { 'transfer-encoding': 'chunked' }]) {
+    const headers = { ...TOKEN, ...framing };
+    t.equal((await sendHttp(target, { method: 'PUT', headers, body: bytes })).status, 200);
   }
   t.strictSame(arrived, [
     { digest: digest(bytes), length: String(bytes.length) },

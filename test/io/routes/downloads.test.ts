@@ -537,14 +537,6 @@ t.test('codes: unknown, tampered with, and raw ids that are none are all 404', a
     t.same(refusal(await http.ask('GET', path, COOKIE)), [404, 1311], path);
 });
 
-t.test('methods: others are 405 and say which are', async (t) => {
-  const { http } = await startDownloads(t);
-  for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
-    const answer = await http.ask(method, '/auth/v2/file/7', { 'Content-Length': '0' });
-    t.same([answer.status, answer.headers['allow']], [405, 'GET, HEAD'], method);
-  }
-});
-
 t.test('a file says what it is: type, name, and nothing that may run', async (t) => {
   const { http, codes, put, chat } = await startDownloads(t);
   const rows: [name: string, type: string, disposition: string][] = [

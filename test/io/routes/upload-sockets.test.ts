@@ -98,10 +98,10 @@ const LEAVES: Readonly<Record<string, (socket: net.Socket) => void>> = {
 };
 
 for (const [how, leave] of Object.entries(LEAVES)) {
-  // covers R70 S9
+  // covers R70 S6 S9
   t.test(`v2 stream: a client's ${how} in mid-body removes message and bytes`, async (t) => {
     const fixture = await startDrafts(t);
-    for (const headers of [{ 'Content-Length': '5000' }, { 'Transfer-Encoding': 'chunked' }]) {
+    for (const headers of [{ 'Content-Length': '1001' }, { 'Transfer-Encoding': 'chunked' }]) {
       const fileId = await fixture.create();
       const chunked = 'Transfer-Encoding' in headers;
       const sent = chunked ? `3e8\r\n${'x'.repeat(1000)}\r\n` : 'x'.repeat(1000);
@@ -141,20 +141,6 @@ for (const [how, leave] of Object.entries(LEAVES)) {
     },
   );
 }
-
-// covers S6
-t.test(
-  'v2 stream: a body shorter than its Content-Length is a lost client, never a short file',
-  async (t) => {
-    const fixture = await startDrafts(t);
-    const fileId = await fixture.create();
-    const socket = await halfWay(fixture, fileId, { 'Content-Length': '1001' });
-    socket.end();
-    await until(() => isGone(fixture, fileId));
-    socket.destroy();
-    t.pass();
-  },
-);
 
 t.test('v2 stream: a body longer than its Content-Length ends where it said', async (t) => {
   const fixture = await startDrafts(t);
@@ -382,19 +368,4 @@ t.test('v2 stream: completion with the module down is 1310, on a failing storage
   t.same(await refusalOf(await fixture.stream(unpublished, { body: 'bytes' })), [503, 1312]);
   broken = false;
   await until(() => isGone(fixture, unpublished));
-});
-
-t.test('v2 stream: uploads share the quota, and the answer waits for what is owed', async (t) => {
-  const fixture = await startDrafts(t, { settings: { FileUploadBytesPerSecond: 4 * MEGABYTE } });
-  const body = Buffer.alloc(MEGABYTE);
-  const ids = [await fixture.create(), await fixture.create(), await fixture.create()];
-  const startMs = performance.now();
-  const answers = await Promise.all(ids.map((fileId) => fixture.stream(fileId, { body })));
-  const elapsedMs = performance.now() - startMs;
-  t.same(
-    answers.map(({ status }) => status),
-    [200, 200, 200],
-  );
-  t.comment(`3 MiB at 4 MiB/s: ${Math.round(elapsedMs)} ms`);
-  t.ok(elapsedMs > 500, `${elapsedMs} ms`);
 });
