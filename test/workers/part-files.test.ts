@@ -1,11 +1,9 @@
 /** The tasks that make and publish parts, on their own; with a storage: test/io/files/storage/. */
 import {
   closeSync,
-  fstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
-  statSync,
   symlinkSync,
   writeFileSync,
   writeSync,
@@ -39,17 +37,6 @@ function fill(made: unknown, text: string): void {
 function openDescriptors(): number {
   return readdirSync('/proc/self/fd').length;
 }
-
-t.test('makePart: makes folder and part with their permissions, and empties an earlier part', async (t) => {
-  const { folder, make } = startPart(t);
-  fill(await make(), 'of an earlier attempt');
-  t.equal(statSync(folder).mode & 0o777, 0o700);
-  t.equal(statSync(join(folder, '1.part')).mode & 0o777, 0o600);
-  const again = await make();
-  t.equal(typeof again === 'number' && fstatSync(again).size, 0);
-  fill(again, 'new');
-  t.equal(readFileSync(join(folder, '1.part'), 'utf8'), 'new');
-});
 
 t.test('makePart: parts of a new owner that are made at once have one folder', async (t) => {
   const { root } = startPart(t);
