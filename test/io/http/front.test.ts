@@ -1,7 +1,5 @@
 /** Attacks on the HTTP front, sent byte by byte over raw sockets (docs/SECURITY.md). */
 import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
-import net from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -246,15 +244,12 @@ t.test('front: a client that half-closes after its request receives its answer',
     'a body that is checked': requestText('POST', '/echo', JSON_TYPE, '{"name":"a"}'),
   };
   for (const [name, request] of Object.entries(cases)) {
-    const socket = net.connect(port, '127.0.0.1');
-    let answer = '';
-    socket.setEncoding('latin1').on('data', (text: string) => {
-      answer += text;
-    });
+    const connection = connectRaw(port);
     // The client's end has arrived when the request is read.
-    socket.end(request);
-    await once(socket, 'close');
-    t.match(answer, /^HTTP\/1\.1 200 /, name);
+    connection.send(request);
+    connection.half();
+    t.match(await connection.ended(), /^HTTP\/1\.1 200 /, name);
+    connection.close();
   }
   t.equal(pipeline.counters().requestsInFlight, 0);
 });
