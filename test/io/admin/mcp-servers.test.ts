@@ -68,20 +68,10 @@ t.test(
   'admin mcp servers: both definitions are shown, and an approval counts at once and is audited',
   async (t) => {
     const { ask, change, upstream, until, view, link } = await start(t);
-    t.match(await view(), [
-      {
-        name: 'weather',
-        prefix: 'up_',
-        state: 'up',
-        reason: null,
-        calls: 0,
-        failed: 0,
-        p99Milliseconds: null,
-        served: [{ tool: 'a' }, { tool: 'b' }],
-        hidden: [],
-        leftOut: [{ tool: 'not.one', reason: /no name/ }],
-      },
-    ]);
+    const state = { name: 'weather', prefix: 'up_', state: 'up', reason: null };
+    const tools = { served: [{ tool: 'a' }, { tool: 'b' }], hidden: [] };
+    const leftOut = [{ tool: 'not.one', reason: /no name/ }];
+    t.match(await view(), [{ ...state, calls: 0, failed: 0, p99Milliseconds: null, ...tools, leftOut }]);
     upstream.tools = [tool('a', 'other'), tool('b'), tool('c')];
     const isListed = until(() => link()?.settled.hidden.length === 2);
     t.equal((await change('mcp_servers/reload', { server: 'weather' })).status, 200);
@@ -94,10 +84,7 @@ t.test(
     t.match(added, { tool: 'c', state: 'new', approved: null });
     const decided = { server: 'weather', tool: 'a', digest: changed?.digest };
     const approved = await change('mcp_servers/approve', decided);
-    t.match(approved, {
-      status: 200,
-      result: { served: [{ tool: 'a' }, { tool: 'b' }], hidden: [{ tool: 'c' }] },
-    });
+    t.match(approved, { status: 200, result: { served: tools.served, hidden: [{ tool: 'c' }] } });
     t.equal((await change('mcp_servers/approve', decided)).status, 404, 'it waits no more');
     const hidden = await change('mcp_servers/hide', { server: 'weather', tool: 'c', digest: added?.digest });
     t.match(hidden, { result: { hidden: [{ tool: 'c', state: 'hidden' }] } });
@@ -114,13 +101,10 @@ t.test(
     const digest = shown?.served[0]?.digest;
     for (const path of ['approve', 'hide', 'reload'])
       t.equal((await change(`mcp_servers/${path}`, { server: 'none', tool: 'a', digest })).status, 404, path);
-    t.equal((await change('mcp_servers/hide', { server: 'weather', tool: 'b', digest })).status, 404);
-    t.equal(
-      (await change('mcp_servers/hide', { server: 'weather', tool: 'constructor', digest })).status,
-      404,
-    );
-    t.equal((await change('mcp_servers/hide', { server: 'weather', tool: 'a', digest: 'x' })).status, 400);
-    t.equal((await change('mcp_servers/hide', { server: 'weather', tool: 'a', digest }, owner)).status, 403);
+    const hide = async (fields: object, account?: typeof owner) =>
+      (await change('mcp_servers/hide', { server: 'weather', tool: 'a', digest, ...fields }, account)).status;
+    t.same([await hide({ tool: 'b' }), await hide({ tool: 'constructor' })], [404, 404]);
+    t.same([await hide({ digest: 'x' }), await hide({}, owner)], [400, 403]);
     t.equal((await ask('mcp_servers', owner)).status, 403);
   },
 );

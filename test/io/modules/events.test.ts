@@ -1,6 +1,7 @@
 /** Events as modules bring them: pushed to the internal listener, and polled. */
 import http from 'node:http';
 import t, { type Test } from 'tap';
+import { closeAfter } from '../../../kit/close-after.ts';
 import { listenFor } from '../../../kit/http.ts';
 import { EventInbox, type Intake } from '../../../src/actors/events/inbox.ts';
 import { openEventLog } from '../../../src/actors/events/log.ts';
@@ -56,15 +57,8 @@ async function startIntake(t: Test) {
   const facts = () => {
     throw new Error('not asked');
   };
-  const fixture = await startHttp({
-    routes: createInternalRoutes({
-      metrics: createMetrics(),
-      health: facts,
-      events: intake,
-      removals: noRemovals,
-    }),
-  });
-  t.teardown(() => fixture.close());
+  const parts = { metrics: createMetrics(), health: facts, events: intake, removals: noRemovals };
+  const fixture = closeAfter(t, startHttp({ routes: createInternalRoutes(parts) }));
   const send = (key: string | undefined, body: string | Buffer) =>
     fetch(`${fixture.url}/internal/v1/events`, {
       method: 'POST',
@@ -88,10 +82,7 @@ t.test('POST events: accepts a batch of the module of its key', async (t) => {
   const { inbox, push } = await startIntake(t);
   const answer = await push(WALLET_KEY, batch(event('wallet', 1), event('wallet', 2)));
   t.same(answer, { status: 200, result: { accepted: 2, duplicates: 0 } });
-  t.same(
-    inbox.taken.map(({ tick }) => tick),
-    ['1', '2'],
-  );
+  t.match([inbox.taken, inbox.taken.length], [[{ tick: '1' }, { tick: '2' }], 2]);
   t.same(await push(CHAT_KEY, batch()), { status: 200, result: { accepted: 0, duplicates: 0 } });
 });
 
@@ -101,10 +92,9 @@ t.test('POST events: 401 without a key, with a wrong one, and with that of anoth
   for (const key of [undefined, '', 'wrong', `${WALLET_KEY}x`, WALLET_KEY.slice(1), 'undefined']) {
     t.match(await push(key, batch(event('wallet', 1))), { status: 401, error: { code: 1103 } }, String(key));
   }
-  t.match(await push(WALLET_KEY, batch(event('wallet', 1), event('chat', 2))), {
-    status: 401,
-    error: { detail: 'events.1.module: X-Module-Key is the key of another module' },
-  });
+  const foreign = await push(WALLET_KEY, batch(event('wallet', 1), event('chat', 2)));
+  const detail = 'events.1.module: X-Module-Key is the key of another module';
+  t.match(foreign, { status: 401, error: { detail } });
   t.match(await push(WALLET_KEY, batch(event('core', 1))), { status: 401 }, 'a module without a key');
   t.match(await push(WALLET_KEY, batch(event('nope', 1))), { status: 400, error: { code: 1001 } });
   t.same(inbox.taken, [], 'nothing half accepted');
@@ -120,10 +110,8 @@ t.test('POST events: refuses invalid and oversized batches', async (t) => {
   const deep = `{"events":[{"data":${'['.repeat(70)}${']'.repeat(70)}}]}`;
   t.match(await push(WALLET_KEY, deep), { status: 400, error: { detail: 'body: nested over 64 levels' } });
   const megabyte = `{"module":"wallet","tick":1,"type":"x","data":{"a":"${'x'.repeat(1_000_000)}"}}`;
-  t.match(await push(WALLET_KEY, batch(event('wallet', 1), megabyte)), {
-    status: 413,
-    error: { code: 1006, detail: 'events.1: at most 524288 characters' },
-  });
+  const large = await push(WALLET_KEY, batch(event('wallet', 1), megabyte));
+  t.match(large, { status: 413, error: { code: 1006, detail: 'events.1: at most 524288 characters' } });
   t.match(await push(WALLET_KEY, ' '.repeat(EVENTS_BODY_MAX_BYTES + 1)), { status: 413 });
   const many = Array.from({ length: 1_001 }, (_, index) => event('wallet', index));
   t.match(await push(WALLET_KEY, batch(...many)), { status: 400, error: { detail: 'events: at most 1000' } });

@@ -144,11 +144,8 @@ t.test('signature: the reference library verifies it, with both keys during a ro
   for (const apiKey of signing) {
     t.same(new Webhook(apiKey, { format: 'raw' }).verify(got?.body ?? '', headers), JSON.parse(BODY));
     const portable = `whsec_${Buffer.from(apiKey).toString('base64')}`;
-    t.same(
-      new Webhook(portable).verify(got?.body ?? '', headers),
-      JSON.parse(BODY),
-      'as every library takes it',
-    );
+    const verified = new Webhook(portable).verify(got?.body ?? '', headers);
+    t.same(verified, JSON.parse(BODY), 'as every library takes it');
   }
   t.equal(headers['x-api-key'], signing[1], 'the former one is the one that is sent');
   t.equal(headers['webhook-resend'], 'true');
@@ -184,30 +181,28 @@ t.test(
 
 // covers R90
 t.test(
-  'receiver: refuses, hangs, cuts off or answers no HTTP: a class each, within the deadline',
+  'receiver: refuses, hangs, drips, cuts off or answers no HTTP: a class each, within the deadline',
   async (t) => {
-    const free = await silent(t, (socket) => socket.destroy());
+    const timers: NodeJS.Timeout[] = [];
+    t.teardown(() => timers.forEach(clearInterval));
+    const drip = (first: string) => (socket: Socket) => {
+      socket.write(first);
+      timers.push(setInterval(() => socket.write('x'), 20));
+    };
+    const cut = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal';
+    const rows: [string, (socket: Socket) => void, string][] = [
+      ['closes at once', (socket) => socket.destroy(), 'broken'],
+      ['says nothing', () => {}, 'timed_out'],
+      ['speaks SSH', (socket) => socket.end('SSH-2.0-OpenSSH\r\n'), 'broken'],
+      ['half an answer is none', (socket) => socket.end(cut), 'broken'],
+      ['a body that drips', drip('HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n'), 'timed_out'],
+      ['a header that drips', drip('HTTP/1.1 200 OK\r\nX-Drip: '), 'timed_out'],
+    ];
     const send = sender(t, { deadlineMs: 300 });
-    t.same(outcome(await send.send(delivery(`http://127.0.0.1:${free}/`))), {
-      status: null,
-      failure: 'broken',
-      sent: true,
-    });
-    const mute = await silent(t, () => {});
-    const result = await send.send(delivery(`http://127.0.0.1:${mute}/`));
-    t.same(outcome(result), { status: null, failure: 'timed_out', sent: true });
-    const other = await silent(t, (socket) => socket.end('SSH-2.0-OpenSSH\r\n'));
-    t.same(outcome(await send.send(delivery(`http://127.0.0.1:${other}/`))), {
-      status: null,
-      failure: 'broken',
-      sent: true,
-    });
-    const cut = await silent(t, (socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal'));
-    t.equal(
-      (await send.send(delivery(`http://127.0.0.1:${cut}/`))).failure,
-      'broken',
-      'half an answer is none',
-    );
+    for (const [name, onConnect, failure] of rows) {
+      const result = await send.send(delivery(`http://127.0.0.1:${await silent(t, onConnect)}/`));
+      t.match(outcome(result), { failure, sent: true }, name);
+    }
   },
 );
 
@@ -217,21 +212,6 @@ t.test('receiver: refused connection: the request was not sent', async (t) => {
   await new Promise((resolve) => server.close(resolve));
   const result = await sender(t).send(delivery(`http://127.0.0.1:${port}/`));
   t.same(outcome(result), { status: null, failure: 'unreachable', sent: false });
-});
-
-// covers R90
-t.test('receiver: a body or header that drips past the deadline is a time-out', async (t) => {
-  const timers: NodeJS.Timeout[] = [];
-  t.teardown(() => timers.forEach(clearInterval));
-  const drip = (first: string) => (socket: Socket) => {
-    socket.write(first);
-    timers.push(setInterval(() => socket.write('x'), 20));
-  };
-  const send = sender(t, { deadlineMs: 300 });
-  const body = await silent(t, drip('HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n'));
-  t.equal((await send.send(delivery(`http://127.0.0.1:${body}/`))).failure, 'timed_out');
-  const header = await silent(t, drip('HTTP/1.1 200 OK\r\nX-Drip: '));
-  t.equal((await send.send(delivery(`http://127.0.0.1:${header}/`))).failure, 'timed_out');
 });
 
 t.test('receiver: 2xx with an endless body: 16 KB are read, the connection is cut, it counts', async (t) => {
@@ -270,18 +250,9 @@ t.test(
     const target = await receiver(t);
     const strict: WebhookRules = { production: false, allow: [], ports: String(target.port) };
     const url = `http://hooks.example:${target.port}/`;
-    for (const addresses of [
-      ['127.0.0.1'],
-      ['93.184.216.34', '127.0.0.1'],
-      ['10.0.0.1'],
-      ['169.254.169.254'],
-      ['::1'],
-      ['::ffff:127.0.0.1'],
-      ['64:ff9b::7f00:1'],
-      ['fd00::1'],
-      ['100.64.0.1'],
-      ['0.0.0.0'],
-    ]) {
+    const four = ['127.0.0.1', '10.0.0.1', '169.254.169.254', '100.64.0.1', '0.0.0.0'];
+    const six = ['::1', '::ffff:127.0.0.1', '64:ff9b::7f00:1', 'fd00::1'];
+    for (const addresses of [['93.184.216.34', '127.0.0.1'], ...[...four, ...six].map((each) => [each])]) {
       const result = await sender(t, { rules: strict, resolve: async () => addresses }).send(delivery(url));
       t.same(outcome(result), { status: null, failure: 'blocked_address', sent: false }, addresses.join());
       t.notMatch(JSON.stringify(result), addresses[0] ?? '-', 'the address is not shown');
@@ -301,21 +272,11 @@ t.test(
       return ['127.0.0.1'];
     };
     const strict = sender(t, { rules: { production: false, allow: [], ports: '' }, resolve });
-    for (const host of [
-      '127.0.0.1',
-      '2130706433',
-      '0x7f.1',
-      '0177.0.0.1',
-      '[::ffff:127.0.0.1]',
-      'localhost.',
-      '[::1]',
-      '169.254.169.254',
-    ])
-      t.equal(
-        (await strict.send(delivery(`http://${host}:${target.port}/`))).failure,
-        'blocked_address',
-        host,
-      );
+    const numbers = ['127.0.0.1', '2130706433', '0x7f.1', '0177.0.0.1', '169.254.169.254'];
+    for (const host of [...numbers, '[::ffff:127.0.0.1]', 'localhost.', '[::1]']) {
+      const { failure } = await strict.send(delivery(`http://${host}:${target.port}/`));
+      t.equal(failure, 'blocked_address', host);
+    }
     t.equal((await strict.send(delivery('http://hooks.example:25/'))).failure, 'blocked_address', 'port');
     const production = sender(t, { rules: { production: true, allow: [], ports: '' }, resolve });
     t.equal((await production.send(delivery('http://hooks.example/'))).failure, 'blocked_address', 'scheme');
@@ -337,11 +298,8 @@ t.test(
     const rules: WebhookRules = { ...LOOPBACK, ports: String(good.port) };
     const send = sender(t, { rules, resolve });
     const url = `http://rebind.example:${good.port}/`;
-    t.equal(
-      (await send.send(delivery(url))).status,
-      200,
-      'the judged address is the one that is connected to',
-    );
+    const { status } = await send.send(delivery(url));
+    t.equal(status, 200, 'the judged address is the one that is connected to');
     t.equal(lookups, 1);
     t.equal(good.received[0]?.headers.host, `rebind.example:${good.port}`);
     await send.close();
@@ -357,11 +315,8 @@ t.test(
     const rules: WebhookRules = { ...LOOPBACK, ports: String(target.port) };
     const url = `http://hooks.example:${target.port}/`;
     t.equal((await sender(t, { rules, resolve: async () => ['127.0.0.1'] }).send(delivery(url))).status, 200);
-    t.equal(
-      (await sender(t).send(delivery(`http://localhost:${target.port}/`))).status,
-      200,
-      'without name servers',
-    );
+    const { status } = await sender(t).send(delivery(`http://localhost:${target.port}/`));
+    t.equal(status, 200, 'without name servers');
     for (const resolve of [async () => [], () => Promise.reject(new Error('SERVFAIL'))] satisfies Resolve[]) {
       const result = await sender(t, { rules, resolve }).send(delivery(url));
       t.same(outcome(result), { status: null, failure: 'unresolved', sent: false });
