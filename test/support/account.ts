@@ -143,7 +143,7 @@ export interface Registered {
   readonly expiresUtc: string;
 }
 
-export interface SessionItem {
+interface SessionItem {
   readonly id: string;
   readonly kind: string;
   readonly keyId: string;

@@ -273,7 +273,7 @@ export function configureCommand(
   return { type: 'configure', commandId: 'c', ownerId, patch: given, key, origin: ORIGIN } as const;
 }
 
-/** A port that keeps what the owners are told. */
+/** A port that keeps what the owners are notified of. */
 function keeping(notices: WebhookNotice[], changed: WebhookPort['changed']): WebhookPort {
   return {
     changed,
