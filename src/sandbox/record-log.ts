@@ -12,6 +12,27 @@ export interface SandboxRecord {
   readonly tick: string;
 }
 
+/** Applies the records of a module; `Rows` has the fields of each type. A type that no row has is passed over. */
+export function applying<Rows>(
+  appliers: {
+    readonly [Type in keyof Rows]: (record: Rows[Type] & SandboxRecord) => void;
+  },
+): (
+  record: { [Type in keyof Rows]: SandboxRecord & { readonly type: Type } & Rows[Type] }[keyof Rows],
+) => void {
+  const byType = appliers as Readonly<Record<string, (record: SandboxRecord) => void>>;
+  return (record) => byType[String(record.type)]?.(record);
+}
+
+/** Returns the function that commits records of a module, with a fresh tick unless one is given. */
+export function committing<Rows>(module: string) {
+  return <Type extends keyof Rows & string>(
+    call: { tick(): string; commit(record: SandboxRecord): void },
+    type: Type,
+    { tick = call.tick(), ...fields }: Rows[Type] & { readonly tick?: string },
+  ): void => call.commit({ module, type, tick, ...fields });
+}
+
 const NEW_LINE = 0x0a;
 
 export class RecordLog {

@@ -7,7 +7,6 @@
 import { given, type ModuleCall, optionalId } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
 import { endpointOf, type ModuleEndpoint, type SandboxModule } from '../module.ts';
-import type { SandboxRecord } from '../record-log.ts';
 import {
   cancelFile,
   completeFile,
@@ -56,7 +55,7 @@ import {
   participantAt,
   participantIn,
 } from './participant.ts';
-import type { ChatRecord, Delivered } from './records.ts';
+import { commitChat } from './records.ts';
 import { ChatState } from './state.ts';
 
 type Handle = (state: ChatState, call: ModuleCall) => object;
@@ -134,7 +133,7 @@ export function createChat(): ChatModule {
     signedUp: (call) => {
       memberOf(state, call);
     },
-    apply: (record: SandboxRecord) => state.apply(record as ChatRecord),
+    apply: state.apply,
     outbox: () => state.outbox,
   };
 }
@@ -191,7 +190,6 @@ function deliver(_state: ChatState, call: ModuleCall): object {
   const code = given<string>(call, 'code') ?? '';
   const tick = call.tick();
   const facts = { channel, address, code, utcMs: call.nowMs };
-  const delivered: Delivered = { module: 'chat', type: 'delivered', tick, ...facts };
-  call.commit(delivered);
+  commitChat(call, 'delivered', { tick, ...facts });
   return { id: tick };
 }

@@ -3,13 +3,14 @@
  * checksum and, of a text file, what was handed over for reading. The gateway names each upload by a key of its own, so
  * that a call whose answer was lost can be made again, and a message whose id it never learned be given up.
  */
+
 import { toIso } from '../../domain/time.ts';
 import { given, limitOf, type ModuleCall, optionalId, requiredId } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
 import { eventIdsFor } from './messages.ts';
 import { type Chat, type ChatMessage, visible } from './model.ts';
 import { joined, memberOf, participantOf } from './participant.ts';
-import type { FileCreated, FileEnded, UploadCancelled } from './records.ts';
+import { type ChatRows, commitChat } from './records.ts';
 import type { ChatState } from './state.ts';
 
 /** Newest first. */
@@ -55,9 +56,7 @@ export function createFile(state: ChatState, call: ModuleCall): object {
   if (known === null) throw new SandboxError('UploadCancelled');
   if (known !== undefined) return { fileId: known };
   const fileId = call.tick();
-  const record: FileCreated = {
-    module: 'chat',
-    type: 'fileCreated',
+  commitChat(call, 'fileCreated', {
     tick: fileId,
     utcMs: call.nowMs,
     fileId,
@@ -69,8 +68,7 @@ export function createFile(state: ChatState, call: ModuleCall): object {
     uploadKey,
     replyToId,
     declaredCrc32,
-  };
-  call.commit(record);
+  });
   return { fileId };
 }
 
@@ -111,8 +109,7 @@ export function cancelFile(state: ChatState, call: ModuleCall): object {
     return { fileId };
   }
   if (fileId === undefined) {
-    const record: UploadCancelled = { module: 'chat', type: 'uploadCancelled', tick: call.tick(), uploadKey };
-    call.commit(record);
+    commitChat(call, 'uploadCancelled', { uploadKey });
   }
   return { fileId: null };
 }
@@ -129,9 +126,8 @@ export function describeFile(state: ChatState, call: ModuleCall): object {
   return { ...wireFile(message), ...(sha256 === null ? {} : { sha256 }) };
 }
 
-function end(call: ModuleCall, facts: Omit<FileEnded, 'module' | 'type' | 'tick'>, tick: string): void {
-  const record: FileEnded = { module: 'chat', type: 'fileEnded', tick, ...facts };
-  call.commit(record);
+function end(call: ModuleCall, facts: ChatRows['fileEnded'], tick: string): void {
+  commitChat(call, 'fileEnded', { tick, ...facts });
 }
 
 /** A file in a chat of the caller. */

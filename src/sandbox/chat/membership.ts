@@ -1,18 +1,12 @@
 /** Chats and who is in them: lists, new chats, invitations, members who come and go, the end of a chat. */
+
 import { toIso } from '../../domain/time.ts';
 import { type ModuleCall, requiredId, requiredText } from '../call-arguments.ts';
 import { makeCode } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
 import { type Chat, wireChat, wireMember } from './model.ts';
 import { MEMBERS_MAX, memberOf, participantIn } from './participant.ts';
-import type {
-  ChatArchived,
-  ChatCreated,
-  ChatDeleted,
-  InviteRenewed,
-  MemberAdded,
-  MemberLeft,
-} from './records.ts';
+import { type ChatRows, commitChat } from './records.ts';
 import type { ChatState } from './state.ts';
 
 const NAME_CHARACTERS_MAX = 64;
@@ -63,16 +57,9 @@ export function listInvites(state: ChatState, call: ModuleCall): object {
 /** A new code for a group; the old one opens nothing from then on. */
 export function renewInvite(state: ChatState, call: ModuleCall): object {
   const chat = ownedChat(state, call);
-  const record: InviteRenewed = {
-    module: 'chat',
-    type: 'inviteRenewed',
-    tick: call.tick(),
-    utcMs: call.nowMs,
-    chatId: chat.id,
-    code: makeCode(),
-  };
-  call.commit(record);
-  return { chatId: chat.id, name: chat.name, code: record.code, dateTime: toIso(call.nowMs) };
+  const code = makeCode();
+  commitChat(call, 'inviteRenewed', { utcMs: call.nowMs, chatId: chat.id, code });
+  return { chatId: chat.id, name: chat.name, code, dateTime: toIso(call.nowMs) };
 }
 
 export function createGroup(state: ChatState, call: ModuleCall): object {
@@ -105,10 +92,7 @@ export function addMember(state: ChatState, call: ModuleCall): object {
   const memberId = knownUser(state, call.body['userId']);
   if (!chat.members.has(memberId)) {
     if (chat.members.size >= MEMBERS_MAX) throw new SandboxError('ChatFull');
-    const tick = call.tick();
-    const facts = { chatId: chat.id, memberId, deviceGuid: null, name: null };
-    const record: MemberAdded = { module: 'chat', type: 'memberAdded', tick, ...facts };
-    call.commit(record);
+    commitChat(call, 'memberAdded', { chatId: chat.id, memberId, deviceGuid: null, name: null });
   }
   return listMembers(chat);
 }
@@ -117,15 +101,7 @@ export function archive(state: ChatState, call: ModuleCall): object {
   const { chat, memberId } = participantIn(state, call, call.body['chatId']);
   const archived = call.body['archived'] ?? true;
   if (typeof archived !== 'boolean') throw new SandboxError('BadRequest', 'archived is true or false');
-  const record: ChatArchived = {
-    module: 'chat',
-    type: 'chatArchived',
-    tick: call.tick(),
-    chatId: chat.id,
-    memberId,
-    archived,
-  };
-  call.commit(record);
+  commitChat(call, 'chatArchived', { chatId: chat.id, memberId, archived });
   return wireChat(chat, memberId);
 }
 
@@ -136,14 +112,7 @@ export function leave(state: ChatState, call: ModuleCall): object {
 
 export function leaveAs(chat: Chat, memberId: string, call: ModuleCall): object {
   checkNotFixed(chat);
-  const record: MemberLeft = {
-    module: 'chat',
-    type: 'memberLeft',
-    tick: call.tick(),
-    chatId: chat.id,
-    memberId,
-  };
-  call.commit(record);
+  commitChat(call, 'memberLeft', { chatId: chat.id, memberId });
   return { chatId: chat.id };
 }
 
@@ -152,8 +121,7 @@ export function deleteChat(state: ChatState, call: ModuleCall): object {
   const { chat, memberId } = participantIn(state, call, call.body['chatId']);
   checkNotFixed(chat);
   if (chat.kind === 'group' && chat.ownerId !== memberId) throw new SandboxError('NotChatOwner');
-  const record: ChatDeleted = { module: 'chat', type: 'chatDeleted', tick: call.tick(), chatId: chat.id };
-  call.commit(record);
+  commitChat(call, 'chatDeleted', { chatId: chat.id });
   return { chatId: chat.id };
 }
 
@@ -164,20 +132,12 @@ function chatsOf(state: ChatState, userId: string): Chat[] {
 function create(
   state: ChatState,
   call: ModuleCall,
-  facts: Pick<ChatCreated, 'name' | 'kind' | 'members' | 'code'>,
+  facts: Pick<ChatRows['chatCreated'], 'name' | 'kind' | 'members' | 'code'>,
 ): object {
   for (const userId of facts.members)
     if (chatsOf(state, userId).length >= CHATS_MAX) throw new SandboxError('TooManyChats');
   const chatId = call.tick();
-  const record: ChatCreated = {
-    module: 'chat',
-    type: 'chatCreated',
-    tick: chatId,
-    utcMs: call.nowMs,
-    chatId,
-    ...facts,
-  };
-  call.commit(record);
+  commitChat(call, 'chatCreated', { tick: chatId, utcMs: call.nowMs, chatId, ...facts });
   return wireChat(state.existing(chatId), facts.members[0]);
 }
 

@@ -4,7 +4,7 @@ import { boundOf, limitOf, type ModuleCall, optionalId, requiredText } from '../
 import { SandboxError } from '../errors.ts';
 import { type Chat, type ChatMessage, isShown, unreadOf, usersOf, visible, wireMessage } from './model.ts';
 import { memberOf, type Participant, participantAt, participantIn } from './participant.ts';
-import type { MessageChanged, Read, Sent } from './records.ts';
+import { type ChatRows, commitChat } from './records.ts';
 import type { ChatState } from './state.ts';
 
 const TEXT_CHARACTERS_MAX = 4_096;
@@ -52,9 +52,7 @@ export function send(state: ChatState, { chat, memberId }: Participant, call: Mo
     throw new SandboxError('UnknownMessage', 'replyToId');
   const messageId = call.tick();
   const eventIds = eventIdsFor(chat, messageId, call);
-  const sent: Sent = {
-    module: 'chat',
-    type: 'sent',
+  commitChat(call, 'sent', {
     tick: eventIds.at(-1) ?? messageId,
     messageId,
     chatId: chat.id,
@@ -63,8 +61,7 @@ export function send(state: ChatState, { chat, memberId }: Participant, call: Mo
     replyToId,
     utcMs: call.nowMs,
     eventIds,
-  };
-  call.commit(sent);
+  });
   return wireMessage(keptMessage(state, messageId));
 }
 
@@ -82,9 +79,7 @@ export function markRead(state: ChatState, call: ModuleCall): object {
   if (wanted !== undefined && state.messages.get(wanted)?.chatId !== chat.id)
     throw new SandboxError('UnknownMessage');
   if (wanted !== undefined && BigInt(wanted) > BigInt(known)) {
-    const tick = call.tick();
-    const record: Read = { module: 'chat', type: 'read', tick, chatId: chat.id, memberId, upToId: wanted };
-    call.commit(record);
+    commitChat(call, 'read', { chatId: chat.id, memberId, upToId: wanted });
   }
   return { chatId: chat.id, unread: unreadOf(chat, memberId) };
 }
@@ -143,19 +138,9 @@ function checkMayDelete(chat: Chat, memberId: string, { senderId }: ChatMessage)
 
 function change(
   messageId: string,
-  kind: MessageChanged['change'],
+  kind: ChatRows['messageChanged']['change'],
   call: ModuleCall,
   text: string | null = null,
 ): void {
-  const tick = call.tick();
-  const record: MessageChanged = {
-    module: 'chat',
-    type: 'messageChanged',
-    tick,
-    messageId,
-    utcMs: call.nowMs,
-    change: kind,
-    text,
-  };
-  call.commit(record);
+  commitChat(call, 'messageChanged', { messageId, utcMs: call.nowMs, change: kind, text });
 }

@@ -29,7 +29,7 @@ export interface MessageFile {
   complete: boolean;
 }
 
-interface Member {
+export interface ChatMember {
   /** A user id; for an anonymous device an id of its own. */
   readonly id: string;
   readonly anonymous: boolean;
@@ -46,7 +46,7 @@ export interface Chat {
   ownerId: string | null;
   invite: { readonly code: string; readonly utcMs: number } | null;
   /** Members in the order of their arrival. */
-  readonly members: Map<string, Member>;
+  readonly members: Map<string, ChatMember>;
   /** Anonymous devices, the id that each has here. */
   readonly devices: Map<string, string>;
   /** Oldest first. */
@@ -70,7 +70,7 @@ export function emptyChat(id: string, name: string, kind: Chat['kind'], ownerId:
   return { id, name, kind, ownerId, invite: null, members: new Map(), devices: new Map(), messages: [] };
 }
 
-export function newMember(id: string): Member {
+export function newMember(id: string): ChatMember {
   return { id, anonymous: false, name: null, archived: false, readUpToId: '0' };
 }
 
@@ -123,6 +123,6 @@ export function wireChat(chat: Chat, memberId: string | undefined): object {
   };
 }
 
-export function wireMember(chat: Chat, { id, anonymous, name }: Member): object {
+export function wireMember(chat: Chat, { id, anonymous, name }: ChatMember): object {
   return { id, role: id === chat.ownerId ? 'owner' : 'member', anonymous, name };
 }

@@ -7,7 +7,7 @@ import { callerOf, type ModuleCall, optionalText, requiredId } from '../call-arg
 import { opened } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
 import { type Chat, type ChatMessage, isShown } from './model.ts';
-import type { Joined, MemberAdded } from './records.ts';
+import { commitChat } from './records.ts';
 import type { ChatState } from './state.ts';
 
 const NAME_CHARACTERS_MAX = 64;
@@ -28,8 +28,7 @@ export function memberOf(state: ChatState, call: ModuleCall): string {
 export function joined(state: ChatState, call: ModuleCall, userId: string): string {
   if (state.personal.has(userId)) return userId;
   const tick = call.tick();
-  const joined: Joined = { module: 'chat', type: 'joined', tick, userId, personalChatId: tick };
-  call.commit(joined);
+  commitChat(call, 'joined', { tick, userId, personalChatId: tick });
   return userId;
 }
 
@@ -77,16 +76,13 @@ export function deviceParticipant(state: ChatState, call: ModuleCall): Participa
   if (memberId !== undefined) return { chat, memberId };
   if (chat.members.size >= MEMBERS_MAX) throw new SandboxError('ChatFull');
   const tick = call.tick();
-  const record: MemberAdded = {
-    module: 'chat',
-    type: 'memberAdded',
+  commitChat(call, 'memberAdded', {
     tick,
     chatId: chat.id,
     memberId: tick,
     deviceGuid: deviceOf(call),
     name: optionalText(call, 'name', NAME_CHARACTERS_MAX) ?? null,
-  };
-  call.commit(record);
+  });
   return { chat, memberId: tick };
 }
 

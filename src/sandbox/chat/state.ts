@@ -1,9 +1,12 @@
 /** Chats, members, messages and the outbox of the sandbox chat module, rebuilt by applying its records. */
+
 import { keepNewest } from '../../domain/limits/newest.ts';
 import { toIso } from '../../domain/time.ts';
 import { EventList } from '../events.ts';
+import { applying } from '../record-log.ts';
 import {
   type Chat,
+  type ChatMember,
   type ChatMessage,
   type CodeDelivery,
   emptyChat,
@@ -13,17 +16,7 @@ import {
   usersOf,
   wireMessage,
 } from './model.ts';
-import type {
-  ChatCreated,
-  ChatRecord,
-  FileCreated,
-  FileEnded,
-  Joined,
-  MemberAdded,
-  MemberLeft,
-  MessageChanged,
-  Sent,
-} from './records.ts';
+import type { ChatRows } from './records.ts';
 
 /** A thousand files of 8 KiB; of older ones name, size and checksum stay. */
 const CHARACTERS_MAX = 8 * 1024 * 1024;
@@ -89,98 +82,102 @@ export class ChatState {
     return chat;
   }
 
-  apply(record: ChatRecord): void {
-    switch (record.type) {
-      case 'joined':
-        this.#join(record);
-        break;
-      case 'chatCreated':
-        this.#create(record);
-        break;
-      case 'memberAdded':
-        this.#add(record);
-        break;
-      case 'memberLeft':
-        this.#leave(record);
-        break;
-      case 'chatDeleted':
-        this.#delete(this.existing(record.chatId));
-        break;
-      case 'sent':
-        this.#send(record);
-        break;
-      case 'messageChanged':
-        this.#change(record);
-        break;
-      case 'fileCreated':
-        this.#createFile(record);
-        break;
-      case 'fileEnded':
-        this.#endFile(record);
-        break;
-      case 'uploadCancelled':
-        this.#noteUpload(record.uploadKey, null);
-        break;
-      default:
-        this.#note(record);
-    }
-  }
-
-  #note(
-    record: Extract<ChatRecord, { type: 'chatArchived' | 'inviteRenewed' | 'read' | 'delivered' }>,
-  ): void {
-    if (record.type === 'delivered') {
-      const { tick: id, channel, address, code } = record;
-      this.outbox.push({ id, channel, address, code, dateTime: toIso(record.utcMs) });
-      if (this.outbox.length > OUTBOX_MAX) this.outbox = this.outbox.slice(-OUTBOX_MAX);
-      return;
-    }
-    const chat = this.existing(record.chatId);
-    if (record.type === 'inviteRenewed') {
+  readonly apply = applying<ChatRows>({
+    joined: ({ userId, personalChatId: id }) => {
+      const chat = emptyChat(id, 'Personal', 'personal', userId);
+      chat.members.set(userId, newMember(userId));
+      this.chats.set(id, chat);
+      this.existing(LOBBY_ID).members.set(userId, newMember(userId));
+      this.personal.set(userId, id);
+    },
+    chatCreated: ({ chatId, name, kind, members, code, utcMs }) => {
+      const chat = emptyChat(chatId, name, kind, members[0] ?? null);
+      for (const userId of members) chat.members.set(userId, newMember(userId));
+      this.chats.set(chatId, chat);
+      if (code !== null) this.#invite(chat, code, utcMs);
+    },
+    memberAdded: ({ chatId, memberId, deviceGuid, name }) => {
+      const chat = this.existing(chatId);
+      chat.members.set(memberId, { ...newMember(memberId), anonymous: deviceGuid !== null, name });
+      if (deviceGuid !== null) chat.devices.set(deviceGuid, memberId);
+    },
+    /** The longest-standing user follows an owner who leaves; a chat without users ends. */
+    memberLeft: ({ chatId, memberId }) => {
+      const chat = this.existing(chatId);
+      chat.members.delete(memberId);
+      for (const [device, id] of chat.devices) if (id === memberId) chat.devices.delete(device);
+      const [next] = usersOf(chat);
+      if (next === undefined) this.#delete(chat);
+      else if (chat.ownerId === memberId) chat.ownerId = next;
+    },
+    chatDeleted: ({ chatId }) => this.#delete(this.existing(chatId)),
+    chatArchived: ({ chatId, memberId, archived }) => {
+      this.#memberOf(chatId, memberId).archived = archived;
+    },
+    inviteRenewed: ({ chatId, code, utcMs }) => {
+      const chat = this.existing(chatId);
       this.byCode.delete(chat.invite?.code ?? '');
-      this.#invite(chat, record.code, record.utcMs);
-      return;
-    }
-    const member = chat.members.get(record.memberId);
-    if (member === undefined) throw new Error(`the log names the unknown member ${record.memberId}`);
-    if (record.type === 'read') member.readUpToId = record.upToId;
-    else member.archived = record.archived;
-  }
+      this.#invite(chat, code, utcMs);
+    },
+    sent: ({ messageId: id, chatId, senderId, text, utcMs, replyToId, eventIds }) => {
+      const facts = { id, chatId, senderId, utcMs, replyToId: replyToId ?? null, file: null };
+      const message: ChatMessage = { ...facts, text, editedMs: null, deleted: false, pinned: false };
+      this.#keep(message);
+      this.#tell(message, eventIds ?? [id]);
+    },
+    messageChanged: ({ messageId, change, text, utcMs }) => {
+      const message = this.messages.get(messageId);
+      if (message === undefined) throw new Error(`the log names the unknown message ${messageId}`);
+      if (change === 'hard') this.#remove(message);
+      else if (change === 'pinned' || change === 'unpinned') message.pinned = change === 'pinned';
+      else {
+        message.text = text ?? '';
+        message.deleted = change === 'soft';
+        if (change === 'edited') message.editedMs = utcMs;
+        else message.pinned = false;
+      }
+    },
+    read: ({ chatId, memberId, upToId }) => {
+      this.#memberOf(chatId, memberId).readUpToId = upToId;
+    },
+    fileCreated: (record) => {
+      const { fileId: id, chatId, senderId, name, text, sizeBytes, utcMs } = record;
+      const { uploadKey = null, replyToId = null, declaredCrc32 = null } = record;
+      const ended = { crc32: null, sha256: null, complete: false };
+      const file: MessageFile = { name, sizeBytes, declaredCrc32, uploadKey, ...ended };
+      const facts = { id, chatId, senderId, utcMs, replyToId, file };
+      this.#keep({ ...facts, text, editedMs: null, deleted: false, pinned: false });
+      if (uploadKey !== null) this.#noteUpload(uploadKey, id);
+    },
+    fileEnded: ({ fileId, complete, sizeBytes, crc32, sha256 = null, content, eventIds }) => {
+      const message = this.messages.get(fileId);
+      if (message === undefined || message.file === null)
+        throw new Error(`the log names the unknown file ${fileId}`);
+      if (!complete) {
+        if (message.file.uploadKey !== null) this.#noteUpload(message.file.uploadKey, null);
+        this.#remove(message);
+        return;
+      }
+      Object.assign(message.file, { complete, sizeBytes, crc32, sha256 });
+      if (content !== null) this.texts.keep(fileId, content);
+      this.#tell(message, eventIds);
+    },
+    uploadCancelled: ({ uploadKey }) => this.#noteUpload(uploadKey, null),
+    delivered: ({ tick: id, channel, address, code, utcMs }) => {
+      this.outbox.push({ id, channel, address, code, dateTime: toIso(utcMs) });
+      if (this.outbox.length > OUTBOX_MAX) this.outbox = this.outbox.slice(-OUTBOX_MAX);
+    },
+  });
 
-  #join({ userId, personalChatId: id }: Joined): void {
-    const chat = emptyChat(id, 'Personal', 'personal', userId);
-    chat.members.set(userId, newMember(userId));
-    this.chats.set(id, chat);
-    this.existing(LOBBY_ID).members.set(userId, newMember(userId));
-    this.personal.set(userId, id);
-  }
-
-  #create({ chatId, name, kind, members, code, utcMs }: ChatCreated): void {
-    const chat = emptyChat(chatId, name, kind, members[0] ?? null);
-    for (const userId of members) chat.members.set(userId, newMember(userId));
-    this.chats.set(chatId, chat);
-    if (code !== null) this.#invite(chat, code, utcMs);
+  #memberOf(chatId: string, memberId: string): ChatMember {
+    const member = this.existing(chatId).members.get(memberId);
+    if (member === undefined) throw new Error(`the log names the unknown member ${memberId}`);
+    return member;
   }
 
   #invite(chat: Chat, code: string, utcMs: number): void {
     chat.invite = { code, utcMs };
     this.byCode.set(code, chat);
-  }
-
-  #add({ chatId, memberId, deviceGuid, name }: MemberAdded): void {
-    const chat = this.existing(chatId);
-    chat.members.set(memberId, { ...newMember(memberId), anonymous: deviceGuid !== null, name });
-    if (deviceGuid !== null) chat.devices.set(deviceGuid, memberId);
-  }
-
-  /** The longest-standing user follows an owner who leaves; a chat without users ends. */
-  #leave({ chatId, memberId }: MemberLeft): void {
-    const chat = this.existing(chatId);
-    chat.members.delete(memberId);
-    for (const [device, id] of chat.devices) if (id === memberId) chat.devices.delete(device);
-    const [next] = usersOf(chat);
-    if (next === undefined) this.#delete(chat);
-    else if (chat.ownerId === memberId) chat.ownerId = next;
   }
 
   #delete(chat: Chat): void {
@@ -189,52 +186,8 @@ export class ChatState {
     this.chats.delete(chat.id);
   }
 
-  #send({ messageId: id, chatId, senderId, text, utcMs, replyToId, eventIds }: Sent): void {
-    const facts = { id, chatId, senderId, utcMs, replyToId: replyToId ?? null, file: null };
-    const message: ChatMessage = { ...facts, text, editedMs: null, deleted: false, pinned: false };
-    this.#keep(message);
-    this.#tell(message, eventIds ?? [id]);
-  }
-
-  #createFile(record: FileCreated): void {
-    const { fileId: id, chatId, senderId, name, text, sizeBytes, utcMs } = record;
-    const { uploadKey = null, replyToId = null, declaredCrc32 = null } = record;
-    const ended = { crc32: null, sha256: null, complete: false };
-    const file: MessageFile = { name, sizeBytes, declaredCrc32, uploadKey, ...ended };
-    const facts = { id, chatId, senderId, utcMs, replyToId, file };
-    this.#keep({ ...facts, text, editedMs: null, deleted: false, pinned: false });
-    if (uploadKey !== null) this.#noteUpload(uploadKey, id);
-  }
-
   #noteUpload(uploadKey: string, fileId: string | null): void {
     keepNewest(this.uploads, UPLOADS_MAX, uploadKey, fileId);
-  }
-
-  #endFile({ fileId, complete, sizeBytes, crc32, sha256 = null, content, eventIds }: FileEnded): void {
-    const message = this.messages.get(fileId);
-    if (message === undefined || message.file === null)
-      throw new Error(`the log names the unknown file ${fileId}`);
-    if (!complete) {
-      if (message.file.uploadKey !== null) this.#noteUpload(message.file.uploadKey, null);
-      this.#remove(message);
-      return;
-    }
-    Object.assign(message.file, { complete, sizeBytes, crc32, sha256 });
-    if (content !== null) this.texts.keep(fileId, content);
-    this.#tell(message, eventIds);
-  }
-
-  #change({ messageId, change, text, utcMs }: MessageChanged): void {
-    const message = this.messages.get(messageId);
-    if (message === undefined) throw new Error(`the log names the unknown message ${messageId}`);
-    if (change === 'hard') this.#remove(message);
-    else if (change === 'pinned' || change === 'unpinned') message.pinned = change === 'pinned';
-    else {
-      message.text = text ?? '';
-      message.deleted = change === 'soft';
-      if (change === 'edited') message.editedMs = utcMs;
-      else message.pinned = false;
-    }
   }
 
   #keep(message: ChatMessage): void {

@@ -1,20 +1,22 @@
 /** The address books of the sandbox: one for each user, rebuilt from records. */
-import type { SandboxRecord } from '../record-log.ts';
+import { applying, committing } from '../record-log.ts';
 
 export const CARDS_MAX = 1_000;
 
-export interface CardPut extends SandboxRecord {
-  readonly type: 'cardPut';
-  readonly userId: string;
-  readonly name: string;
-  readonly text: string;
+/** The fields of each record. */
+interface ContactsRows {
+  readonly cardPut: {
+    readonly userId: string;
+    readonly name: string;
+    readonly text: string;
+  };
+  readonly cardRemoved: {
+    readonly userId: string;
+    readonly name: string;
+  };
 }
 
-export interface CardRemoved extends SandboxRecord {
-  readonly type: 'cardRemoved';
-  readonly userId: string;
-  readonly name: string;
-}
+export const commitContacts = committing<ContactsRows>('contacts');
 
 export interface Card {
   /** vCard. */
@@ -34,12 +36,17 @@ const NO_CARDS: ReadonlyMap<string, Card> = new Map();
 export class Books {
   readonly #books = new Map<string, Book>();
 
-  apply(record: CardPut | CardRemoved): void {
-    const book = this.#books.get(record.userId) ?? { cards: new Map(), changed: '0' };
-    this.#books.set(record.userId, book);
-    book.changed = record.tick;
-    if (record.type === 'cardRemoved') book.cards.delete(record.name);
-    else book.cards.set(record.name, { text: record.text, etag: etagOf(record.tick) });
+  readonly apply = applying<ContactsRows>({
+    cardPut: ({ userId, name, text, tick }) =>
+      void this.#changed(userId, tick).cards.set(name, { text, etag: etagOf(tick) }),
+    cardRemoved: ({ userId, name, tick }) => void this.#changed(userId, tick).cards.delete(name),
+  });
+
+  #changed(userId: string, tick: string): Book {
+    const book = this.#books.get(userId) ?? { cards: new Map(), changed: '0' };
+    this.#books.set(userId, book);
+    book.changed = tick;
+    return book;
   }
 
   cardsOf(userId: string): ReadonlyMap<string, Card> {

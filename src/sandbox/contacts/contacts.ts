@@ -6,7 +6,7 @@ import { type DavAnswer, type DavCall, ownerOf } from '../dav.ts';
 import { SandboxError } from '../errors.ts';
 import { EventList } from '../events.ts';
 import type { SandboxModule } from '../module.ts';
-import { Books, CARDS_MAX, type Card, type CardPut, type CardRemoved, etagOf } from './books.ts';
+import { Books, CARDS_MAX, type Card, commitContacts, etagOf } from './books.ts';
 import { type Described, escaped, href, hrefsOf, multiStatus, type Properties, rootName } from './xml.ts';
 
 const ROOT = '/contacts/v1/';
@@ -27,7 +27,7 @@ export function createContacts(): SandboxModule {
     name: 'contacts',
     endpoints: [],
     events: new EventList('contacts'),
-    apply: (record) => books.apply(record as CardPut | CardRemoved),
+    apply: books.apply,
     dav: (call) => new Contacts(books, call).answer(),
   };
 }
@@ -156,15 +156,7 @@ class Contacts {
     if (!VCARD.test(body)) throw new SandboxError('BadRequest', 'no vCard');
     if (present === undefined && this.#cards.size >= CARDS_MAX) throw new SandboxError('TooManyCards');
     const tick = this.#call.tick();
-    const record: CardPut = {
-      module: 'contacts',
-      type: 'cardPut',
-      tick,
-      userId: this.#userId,
-      name,
-      text: body,
-    };
-    this.#call.commit(record);
+    commitContacts(this.#call, 'cardPut', { tick, userId: this.#userId, name, text: body });
     return { status: present === undefined ? 201 : 204, body: '', headers: [['ETag', etagOf(tick)]] };
   }
 
@@ -173,14 +165,7 @@ class Contacts {
     const present = this.#cards.get(name);
     if (present === undefined) throw new SandboxError('NotFound');
     this.#requireMatch(present, this.#call.ifMatch);
-    const record: CardRemoved = {
-      module: 'contacts',
-      type: 'cardRemoved',
-      tick: this.#call.tick(),
-      userId: this.#userId,
-      name,
-    };
-    this.#call.commit(record);
+    commitContacts(this.#call, 'cardRemoved', { tick: this.#call.tick(), userId: this.#userId, name });
     return { status: 204, body: '', headers: [] };
   }
 

@@ -7,21 +7,25 @@ import type { ModuleCall } from '../call-arguments.ts';
 import { boundOf, callerOf, limitOf, optionalId, pageOf, requiredText } from '../call-arguments.ts';
 import { EventList } from '../events.ts';
 import { endpointOf, type ModuleEndpoint, type SandboxModule } from '../module.ts';
-import type { SandboxRecord } from '../record-log.ts';
+import { applying, committing } from '../record-log.ts';
 import { CORE_ENDPOINTS } from './interface.ts';
 
 const TEXT_CHARACTERS_MAX = 1_000;
 /** Notices kept; the oldest go first. */
 const NOTICES_MAX = 10_000;
 
-interface NoticePosted extends SandboxRecord {
-  readonly type: 'noticePosted';
-  readonly utcMs: number;
-  readonly userId: string;
-  /** Null: for all users. */
-  readonly toUserId: string | null;
-  readonly text: string;
+/** The fields of each record. */
+interface CoreRows {
+  readonly noticePosted: {
+    readonly utcMs: number;
+    readonly userId: string;
+    /** Null: for all users. */
+    readonly toUserId: string | null;
+    readonly text: string;
+  };
 }
+
+const commitCore = committing<CoreRows>('core');
 
 interface Notice {
   readonly id: string;
@@ -36,29 +40,22 @@ class Board {
   /** Oldest first. */
   #notices: Notice[] = [];
 
-  apply({ tick, utcMs, userId, toUserId, text }: NoticePosted): void {
-    const notice = { id: tick, fromUserId: userId, toUserId, text, dateTime: toIso(utcMs) };
-    this.#notices.push(notice);
-    if (this.#notices.length > NOTICES_MAX * 1.1) this.#notices = this.#notices.slice(-NOTICES_MAX);
-    const data = JSON.stringify({ ...notice, tick });
-    this.events.add({ tick, type: 'NoticePosted', crmId: toUserId, data });
-  }
+  readonly apply = applying<CoreRows>({
+    noticePosted: ({ tick, utcMs, userId, toUserId, text }) => {
+      const notice = { id: tick, fromUserId: userId, toUserId, text, dateTime: toIso(utcMs) };
+      this.#notices.push(notice);
+      if (this.#notices.length > NOTICES_MAX * 1.1) this.#notices = this.#notices.slice(-NOTICES_MAX);
+      const data = JSON.stringify({ ...notice, tick });
+      this.events.add({ tick, type: 'NoticePosted', crmId: toUserId, data });
+    },
+  });
 
   post(call: ModuleCall): object {
     const userId = callerOf(call);
     const text = requiredText(call, 'text', TEXT_CHARACTERS_MAX);
     const toUserId = optionalId(call, 'toUserId') ?? null;
     const tick = call.tick();
-    const record: NoticePosted = {
-      module: 'core',
-      type: 'noticePosted',
-      tick,
-      utcMs: call.nowMs,
-      userId,
-      toUserId,
-      text,
-    };
-    call.commit(record);
+    commitCore(call, 'noticePosted', { tick, utcMs: call.nowMs, userId, toUserId, text });
     return { id: tick, fromUserId: userId, toUserId, text, dateTime: toIso(call.nowMs) };
   }
 
@@ -86,6 +83,6 @@ export function createCore(): SandboxModule {
       endpoint('GET notices/list', (call) => board.list(call)),
     ],
     events: board.events,
-    apply: (record) => board.apply(record as NoticePosted),
+    apply: board.apply,
   };
 }

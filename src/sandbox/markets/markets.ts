@@ -4,16 +4,14 @@ import { toIso } from '../../domain/time.ts';
 import { type ModuleCall, optionalId } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
 import { endpointOf, type ModuleEndpoint, type SandboxModule } from '../module.ts';
-import type { SandboxRecord } from '../record-log.ts';
-import { available, currencyOf } from '../wallet/account.ts';
+import { available } from '../wallet/account.ts';
 import { accountOf } from '../wallet/account-opening.ts';
 import { formatAmount, readAmount } from '../wallet/currencies.ts';
 import type { Ledger } from '../wallet/ledger.ts';
 import { MARKETS_ENDPOINTS } from './interface.ts';
 import { cancelOrder, createOrder, listOrders } from './order-book.ts';
-import { pairOf, readPair } from './pairs.ts';
 import { assets, candles, networks, quoteOf, rates, swapInfo, tradeInfo } from './reads.ts';
-import type { MarketsRecord, Swapped } from './records.ts';
+import { commitMarkets } from './records.ts';
 import { closeRoom, createRoom, joinRoom, listRooms } from './rooms.ts';
 import { Markets, type Swap } from './state.ts';
 
@@ -42,33 +40,8 @@ export function createMarkets(ledger: Ledger): SandboxModule {
       endpoint('POST orders/cancel', cancelOrder),
     ],
     events: markets.events,
-    apply: (record: SandboxRecord) => apply(markets, record as MarketsRecord),
+    apply: markets.apply,
   };
-}
-
-function apply(markets: Markets, record: MarketsRecord): void {
-  switch (record.type) {
-    case 'swapped': {
-      const [from, to] = [currencyOf(record.from), currencyOf(record.to)];
-      markets.applySwap(record, pairOf(from, to), from, to);
-      break;
-    }
-    case 'ordered':
-      markets.applyOrder(record, readPair(record.pair));
-      break;
-    case 'orderCancelled':
-      markets.applyCancelled(record);
-      break;
-    case 'roomCreated':
-      markets.applyRoomCreated(record, readPair(record.pair));
-      break;
-    case 'roomJoined':
-      markets.applyRoomJoined(record);
-      break;
-    case 'roomClosed':
-      markets.applyRoomClosed(record);
-      break;
-  }
 }
 
 /** Refused when the pool would give less than `receiveMin`: the rate may have moved since the quote. */
@@ -86,9 +59,7 @@ function createSwap(markets: Markets, call: ModuleCall): object {
   if (available(account, from) < paid) throw new SandboxError('InsufficientFunds');
   const outId = call.tick();
   const inId = call.tick();
-  const record: Swapped = {
-    module: 'markets',
-    type: 'swapped',
+  commitMarkets(call, 'swapped', {
     tick: inId,
     utcMs: call.nowMs,
     userId,
@@ -99,8 +70,7 @@ function createSwap(markets: Markets, call: ModuleCall): object {
     outId,
     inId,
     externalId,
-  };
-  call.commit(record);
+  });
   return wireSwap(markets.swaps.get(outId));
 }
 

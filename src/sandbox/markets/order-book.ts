@@ -1,4 +1,5 @@
 /** Limit orders: held funds, matching by price and then by time, and the lists that their owners and rooms see. */
+
 import { toIso } from '../../domain/time.ts';
 import {
   boundOf,
@@ -15,7 +16,7 @@ import { accountOf } from '../wallet/account-opening.ts';
 import { formatAmount, readAmount } from '../wallet/currencies.ts';
 import type { Order, OrderSide } from './order.ts';
 import { type Pair, readPair } from './pairs.ts';
-import type { OrderCancelled, Ordered } from './records.ts';
+import { commitMarkets, type MarketsRows } from './records.ts';
 import { joinedRoomOf } from './rooms.ts';
 import type { Markets } from './state.ts';
 
@@ -46,9 +47,7 @@ export function createOrder(markets: Markets, call: ModuleCall): object {
   const orderId = call.tick();
   const fills = fillsOf(markets, { userId, pair, side, price, roomId }, lots, call);
   const tick = fills.at(-1)?.txIds.at(-1) ?? orderId;
-  const record: Ordered = {
-    module: 'markets',
-    type: 'ordered',
+  commitMarkets(call, 'ordered', {
     tick,
     utcMs: call.nowMs,
     orderId,
@@ -60,8 +59,7 @@ export function createOrder(markets: Markets, call: ModuleCall): object {
     roomId,
     externalId,
     fills,
-  };
-  call.commit(record);
+  });
   return wireOrder(markets.existingOrder(orderId));
 }
 
@@ -91,13 +89,7 @@ export function cancelOrder(markets: Markets, call: ModuleCall): object {
   const order = markets.orders.get(requiredId(call.body['orderId'], 'orderId'));
   if (order === undefined || order.userId !== userId) throw new SandboxError('UnknownOrder');
   if (order.state !== 'open') throw new SandboxError('OrderClosed');
-  const record: OrderCancelled = {
-    module: 'markets',
-    type: 'orderCancelled',
-    tick: call.tick(),
-    orderId: order.id,
-  };
-  call.commit(record);
+  commitMarkets(call, 'orderCancelled', { orderId: order.id });
   return wireOrder(order);
 }
 
@@ -124,7 +116,7 @@ function fillsOf(
   taker: Pick<Order, 'userId' | 'pair' | 'side' | 'price' | 'roomId'>,
   wantedLots: bigint,
   call: ModuleCall,
-): Ordered['fills'] {
+): MarketsRows['ordered']['fills'] {
   const buys = taker.side === 'buy';
   const meeting = [...markets.openOrders.values()]
     .filter(

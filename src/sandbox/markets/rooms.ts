@@ -1,9 +1,10 @@
 /** Trading rooms: who may see and join them, and the orders that only their members meet. */
+
 import { toIso } from '../../domain/time.ts';
 import { callerOf, limitOf, type ModuleCall, requiredId, requiredText } from '../call-arguments.ts';
 import { SandboxError } from '../errors.ts';
 import { readPair } from './pairs.ts';
-import type { RoomClosed, RoomCreated, RoomJoined } from './records.ts';
+import { commitMarkets } from './records.ts';
 import type { Markets, Room } from './state.ts';
 
 const NAME_CHARACTERS_MAX = 64;
@@ -31,17 +32,14 @@ export function createRoom(markets: Markets, call: ModuleCall): object {
   const owned = [...markets.rooms.values()].filter((room) => room.open && room.ownerId === userId);
   if (owned.length >= OWNED_MAX) throw new SandboxError('TooManyRooms');
   const roomId = call.tick();
-  const record: RoomCreated = {
-    module: 'markets',
-    type: 'roomCreated',
+  commitMarkets(call, 'roomCreated', {
     tick: roomId,
     utcMs: call.nowMs,
     roomId,
     userId,
     name,
     pair: pair.code,
-  };
-  call.commit(record);
+  });
   return wireRoom(markets.existingRoom(roomId), userId);
 }
 
@@ -52,14 +50,7 @@ export function joinRoom(markets: Markets, call: ModuleCall): object {
   if (!room.open) throw new SandboxError('RoomClosed');
   if (!room.members.has(userId)) {
     if (room.members.size >= MEMBERS_MAX) throw new SandboxError('RoomFull');
-    const record: RoomJoined = {
-      module: 'markets',
-      type: 'roomJoined',
-      tick: call.tick(),
-      roomId: room.id,
-      userId,
-    };
-    call.commit(record);
+    commitMarkets(call, 'roomJoined', { roomId: room.id, userId });
   }
   return wireRoom(room, userId);
 }
@@ -69,8 +60,7 @@ export function closeRoom(markets: Markets, call: ModuleCall): object {
   const room = roomOf(markets, call.body['roomId']);
   if (room.ownerId !== userId) throw new SandboxError('NotRoomOwner');
   if (!room.open) throw new SandboxError('RoomClosed');
-  const record: RoomClosed = { module: 'markets', type: 'roomClosed', tick: call.tick(), roomId: room.id };
-  call.commit(record);
+  commitMarkets(call, 'roomClosed', { roomId: room.id });
   return wireRoom(room, userId);
 }
 

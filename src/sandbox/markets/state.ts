@@ -1,12 +1,14 @@
 /** Pools, orders, rooms and trades of the sandbox markets, rebuilt by applying their records to the wallet's books. */
+
 import { EventList, type ModuleEvent } from '../events.ts';
 import { Operations } from '../operations.ts';
-import { blank, eventOf, type Transaction, TxType } from '../wallet/account.ts';
+import { applying } from '../record-log.ts';
+import { blank, currencyOf, eventOf, type Transaction, TxType } from '../wallet/account.ts';
 import type { Currency } from '../wallet/currencies.ts';
 import type { Ledger } from '../wallet/ledger.ts';
 import type { Order, OrderState } from './order.ts';
-import { PAIRS, type Pair } from './pairs.ts';
-import type { OrderCancelled, Ordered, RoomClosed, RoomCreated, RoomJoined, Swapped } from './records.ts';
+import { PAIRS, type Pair, pairOf, readPair } from './pairs.ts';
+import type { MarketsRows } from './records.ts';
 
 /** Trades kept for candles and the latest price. */
 const TRADES_MAX = 10_000;
@@ -80,64 +82,66 @@ export class Markets {
     return room;
   }
 
-  applySwap(record: Swapped, pair: Pair, from: Currency, to: Currency): void {
-    const { userId, outId, inId, externalId, utcMs } = record;
-    const paid = BigInt(record.paid);
-    const got = BigInt(record.got);
-    const sells = from.code === pair.base.code;
-    const pool = this.poolOf(pair);
-    pool.base += sells ? paid : -got;
-    pool.quote += sells ? -got : paid;
-    this.#exchange(userId, [outId, from, paid], [inId, to, got], externalId ?? outId, utcMs, 'SwapChanged');
-    this.swaps.set(outId, { id: outId, from, to, paid, got, externalId, utcMs });
-    this.operations.note(userId, externalId, ['swap', from.code, to.code, record.paid], outId);
-    this.#trade({ utcMs, pair, base: sells ? paid : got, quote: sells ? got : paid });
-  }
-
-  applyOrder(record: Ordered, pair: Pair): void {
-    const { orderId: id, userId, side, roomId, externalId, utcMs } = record;
-    const price = BigInt(record.price);
-    const order: Order = {
-      id,
-      userId,
-      pair,
-      side,
-      price,
-      lots: BigInt(record.lots),
-      roomId,
-      externalId,
-      utcMs,
-      filledLots: 0n,
-      state: 'open',
-    };
-    this.orders.set(id, order);
-    this.openOrders.set(id, order);
-    this.#hold(order, order.lots);
-    const wanted = ['order', pair.code, side, record.price, record.lots, roomId ?? ''];
-    this.operations.note(userId, externalId, wanted, id);
-    this.ledger.events.add(orderChanged(order, id));
-    for (const fill of record.fills)
-      this.#fill(order, this.existingOrder(fill.orderId), BigInt(fill.lots), fill.txIds, utcMs);
-  }
-
-  applyCancelled({ orderId, tick }: OrderCancelled): void {
-    this.#cancel(this.existingOrder(orderId), tick);
-  }
-
-  applyRoomCreated(record: RoomCreated, pair: Pair): void {
-    const { roomId: id, name, userId: ownerId, utcMs } = record;
-    this.rooms.set(id, { id, name, pair, ownerId, members: new Set([ownerId]), utcMs, open: true });
-  }
-
-  applyRoomJoined({ roomId, userId }: RoomJoined): void {
-    this.existingRoom(roomId).members.add(userId);
-  }
-
-  /** The open orders of a closed room end, and what they held is free again. */
-  applyRoomClosed({ roomId, tick }: RoomClosed): void {
-    this.existingRoom(roomId).open = false;
-    for (const order of [...this.openOrders.values()]) if (order.roomId === roomId) this.#cancel(order, tick);
-  }
+  readonly apply = applying<MarketsRows>({
+    swapped: (record) => {
+      const [from, to] = [currencyOf(record.from), currencyOf(record.to)];
+      const pair = pairOf(from, to);
+      const { userId, outId, inId, externalId, utcMs } = record;
+      const paid = BigInt(record.paid);
+      const got = BigInt(record.got);
+      const sells = from.code === pair.base.code;
+      const pool = this.poolOf(pair);
+      pool.base += sells ? paid : -got;
+      pool.quote += sells ? -got : paid;
+      this.#exchange(userId, [outId, from, paid], [inId, to, got], externalId ?? outId, utcMs, 'SwapChanged');
+      this.swaps.set(outId, { id: outId, from, to, paid, got, externalId, utcMs });
+      this.operations.note(userId, externalId, ['swap', from.code, to.code, record.paid], outId);
+      this.#trade({ utcMs, pair, base: sells ? paid : got, quote: sells ? got : paid });
+    },
+    ordered: (record) => {
+      const pair = readPair(record.pair);
+      const { orderId: id, userId, side, roomId, externalId, utcMs } = record;
+      const price = BigInt(record.price);
+      const order: Order = {
+        id,
+        userId,
+        pair,
+        side,
+        price,
+        lots: BigInt(record.lots),
+        roomId,
+        externalId,
+        utcMs,
+        filledLots: 0n,
+        state: 'open',
+      };
+      this.orders.set(id, order);
+      this.openOrders.set(id, order);
+      this.#hold(order, order.lots);
+      const wanted = ['order', pair.code, side, record.price, record.lots, roomId ?? ''];
+      this.operations.note(userId, externalId, wanted, id);
+      this.ledger.events.add(orderChanged(order, id));
+      for (const fill of record.fills)
+        this.#fill(order, this.existingOrder(fill.orderId), BigInt(fill.lots), fill.txIds, utcMs);
+    },
+    orderCancelled: ({ orderId, tick }) => {
+      this.#cancel(this.existingOrder(orderId), tick);
+    },
+    roomCreated: (record) => {
+      const pair = readPair(record.pair);
+      const { roomId: id, name, userId: ownerId, utcMs } = record;
+      this.rooms.set(id, { id, name, pair, ownerId, members: new Set([ownerId]), utcMs, open: true });
+    },
+    roomJoined: ({ roomId, userId }) => {
+      this.existingRoom(roomId).members.add(userId);
+    },
+    /** The open orders of a closed room end, and what they held is free again. */
+    roomClosed: ({ roomId, tick }) => {
+      this.existingRoom(roomId).open = false;
+      for (const order of [...this.openOrders.values()])
+        if (order.roomId === roomId) this.#cancel(order, tick);
+    },
+  });
 
   /** The price is that of the order that was there first; a buyer who offered more gets the rest back. */
   #fill(taker: Order, maker: Order, lots: bigint, txIds: readonly string[], utcMs: number): void {

@@ -14,7 +14,7 @@ import { makeCode } from '../codes.ts';
 import { SandboxError } from '../errors.ts';
 import { accountOf } from '../wallet/account-opening.ts';
 import { formatAmount, readAmount, readCurrency } from '../wallet/currencies.ts';
-import { type OrderCreated, type Payment, type PaymentOrder, type Payments, stateOf } from './state.ts';
+import { commitPayments, type Payment, type PaymentOrder, type Payments, stateOf } from './state.ts';
 import { endPayment, paymentForm } from './steps.ts';
 import { terminalsOf } from './terminals.ts';
 
@@ -40,9 +40,7 @@ export function createPaymentOrder(payments: Payments, call: ModuleCall): object
   );
   if (unpaid.length >= OPEN_MAX) throw new SandboxError('TooManyOrders');
   const orderId = call.tick();
-  const record: OrderCreated = {
-    module: 'payments',
-    type: 'orderCreated',
+  commitPayments(call, 'orderCreated', {
     tick: orderId,
     utcMs: call.nowMs,
     orderId,
@@ -53,8 +51,7 @@ export function createPaymentOrder(payments: Payments, call: ModuleCall): object
     description,
     externalId,
     expiresMs: call.nowMs + lifetimeSeconds * 1000,
-  };
-  call.commit(record);
+  });
   return merchantForm(payments.existingOrder(orderId), call.nowMs);
 }
 

@@ -3,7 +3,6 @@ import { toIso } from '../../domain/time.ts';
 import type { ModuleCall } from '../call-arguments.ts';
 import { opened } from '../codes.ts';
 import { endpointOf, type ModuleEndpoint, type SandboxModule } from '../module.ts';
-import type { SandboxRecord } from '../record-log.ts';
 import type { Ledger } from '../wallet/ledger.ts';
 import {
   cancelCrypto,
@@ -24,7 +23,7 @@ import {
   merchantTerminals,
   paymentOrderInfo,
 } from './orders.ts';
-import { Payments, type PaymentsRecord } from './state.ts';
+import { Payments } from './state.ts';
 
 type Handle = (payments: Payments, call: ModuleCall) => object;
 
@@ -56,7 +55,7 @@ export function createPayments(ledger: Ledger): SandboxModule {
       endpoint('gateway', 'GET capability/resolve', resolve),
     ],
     events: payments.events,
-    apply: (record: SandboxRecord) => payments.apply(record as PaymentsRecord),
+    apply: payments.apply,
   };
 }
 

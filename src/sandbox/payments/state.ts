@@ -2,50 +2,49 @@
 
 import { EventList } from '../events.ts';
 import { Operations } from '../operations.ts';
-import type { SandboxRecord } from '../record-log.ts';
+import { applying, committing, type SandboxRecord } from '../record-log.ts';
 import { blank, currencyOf, type Transaction, TxType } from '../wallet/account.ts';
 import type { Currency } from '../wallet/currencies.ts';
 import type { Ledger } from '../wallet/ledger.ts';
 import { feeOf, type PaymentMethod } from './terminals.ts';
 
-export interface OrderCreated extends SandboxRecord {
-  readonly type: 'orderCreated';
-  readonly utcMs: number;
-  readonly orderId: string;
-  readonly merchantId: string;
-  /** Capability code: gives its holder access to the order. */
-  readonly code: string;
-  readonly currency: string;
-  /** Smallest units, decimal. */
-  readonly minor: string;
-  readonly description: string | null;
-  readonly externalId: string | null;
-  readonly expiresMs: number;
+/** The fields of each record. */
+export interface PaymentsRows {
+  readonly orderCreated: {
+    readonly utcMs: number;
+    readonly orderId: string;
+    readonly merchantId: string;
+    /** Capability code: gives its holder access to the order. */
+    readonly code: string;
+    readonly currency: string;
+    /** Smallest units, decimal. */
+    readonly minor: string;
+    readonly description: string | null;
+    readonly externalId: string | null;
+    readonly expiresMs: number;
+  };
+  readonly paymentStarted: {
+    readonly utcMs: number;
+    readonly paymentId: string;
+    readonly orderId: string;
+    readonly terminalId: string;
+    readonly method: PaymentMethod;
+    readonly details: PaymentDetails;
+    /** Result of a payment that ended in the same step; null for one that waits. */
+    readonly settled: PaymentsRows['paymentEnded']['state'] | null;
+  };
+  readonly paymentEnded: {
+    readonly utcMs: number;
+    readonly paymentId: string;
+    readonly state: 'completed' | 'cancelled' | 'declined';
+    /** The transaction that a crypto payment was proven with; null otherwise. */
+    readonly txHash: string | null;
+  };
 }
 
-export interface PaymentStarted extends SandboxRecord {
-  readonly type: 'paymentStarted';
-  readonly utcMs: number;
-  readonly paymentId: string;
-  readonly orderId: string;
-  readonly terminalId: string;
-  readonly method: PaymentMethod;
-  readonly details: PaymentDetails;
-  /** Result of a payment that ended in the same step; null for one that waits. */
-  readonly settled: PaymentEnded['state'] | null;
-}
+export const commitPayments = committing<PaymentsRows>('payments');
 
-export interface PaymentEnded extends SandboxRecord {
-  readonly type: 'paymentEnded';
-  readonly utcMs: number;
-  readonly paymentId: string;
-  readonly state: 'completed' | 'cancelled' | 'declined';
-  /** The transaction that a crypto payment was proven with; null otherwise. */
-  readonly txHash: string | null;
-}
-
-type Ending = Pick<PaymentEnded, 'state' | 'txHash' | 'tick' | 'utcMs'>;
-export type PaymentsRecord = OrderCreated | PaymentStarted | PaymentEnded;
+type Ending = Pick<PaymentsRows['paymentEnded'] & SandboxRecord, 'state' | 'txHash' | 'tick' | 'utcMs'>;
 
 /** Details that the payer needs or gave; never a whole card number. */
 interface PaymentDetails {
@@ -62,7 +61,7 @@ export interface Payment {
   readonly method: PaymentMethod;
   readonly details: PaymentDetails;
   readonly utcMs: number;
-  state: 'waiting' | PaymentEnded['state'];
+  state: 'waiting' | PaymentsRows['paymentEnded']['state'];
   txHash: string | null;
 }
 
@@ -107,42 +106,36 @@ export class Payments {
     return payment;
   }
 
-  apply(record: PaymentsRecord): void {
-    switch (record.type) {
-      case 'orderCreated': {
-        const { orderId: id, merchantId, code, description, externalId, utcMs, expiresMs } = record;
-        const currency = currencyOf(record.currency);
-        const facts = { merchantId, code, currency, description, externalId, utcMs, expiresMs };
-        const order: PaymentOrder = { id, ...facts, amount: BigInt(record.minor), payments: [] };
-        this.orders.set(id, order);
-        this.byCode.set(code, order);
-        this.operations.note(merchantId, externalId, [currency.code, record.minor], id);
-        break;
-      }
-      case 'paymentStarted': {
-        const { paymentId: id, terminalId, method, details, utcMs } = record;
-        const order = this.existingOrder(record.orderId);
-        const payment: Payment = {
-          id,
-          order,
-          terminalId,
-          method,
-          details,
-          utcMs,
-          state: 'waiting',
-          txHash: null,
-        };
-        order.payments.push(payment);
-        this.payments.set(id, payment);
-        const { settled, tick } = record;
-        if (settled !== null) this.#end(payment, { state: settled, txHash: null, tick, utcMs });
-        break;
-      }
-      case 'paymentEnded':
-        this.#end(this.existingPayment(record.paymentId), record);
-        break;
-    }
-  }
+  readonly apply = applying<PaymentsRows>({
+    orderCreated: (record) => {
+      const { orderId: id, merchantId, code, description, externalId, utcMs, expiresMs } = record;
+      const currency = currencyOf(record.currency);
+      const facts = { merchantId, code, currency, description, externalId, utcMs, expiresMs };
+      const order: PaymentOrder = { id, ...facts, amount: BigInt(record.minor), payments: [] };
+      this.orders.set(id, order);
+      this.byCode.set(code, order);
+      this.operations.note(merchantId, externalId, [currency.code, record.minor], id);
+    },
+    paymentStarted: (record) => {
+      const { paymentId: id, terminalId, method, details, utcMs } = record;
+      const order = this.existingOrder(record.orderId);
+      const payment: Payment = {
+        id,
+        order,
+        terminalId,
+        method,
+        details,
+        utcMs,
+        state: 'waiting',
+        txHash: null,
+      };
+      order.payments.push(payment);
+      this.payments.set(id, payment);
+      const { settled, tick } = record;
+      if (settled !== null) this.#end(payment, { state: settled, txHash: null, tick, utcMs });
+    },
+    paymentEnded: (record) => this.#end(this.existingPayment(record.paymentId), record),
+  });
 
   /** A completed payment books the money, less the fee, with the merchant. */
   #end(payment: Payment, { state, txHash, tick, utcMs }: Ending): void {

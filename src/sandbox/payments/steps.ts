@@ -2,10 +2,16 @@
 import { toIso } from '../../domain/time.ts';
 import { type ModuleCall, optionalId } from '../call-arguments.ts';
 import { formatAmount } from '../wallet/currencies.ts';
-import type { Payment, PaymentEnded, PaymentOrder, PaymentStarted, Payments } from './state.ts';
+import {
+  commitPayments,
+  type Payment,
+  type PaymentOrder,
+  type Payments,
+  type PaymentsRows,
+} from './state.ts';
 import { feeOf, readTerminal } from './terminals.ts';
 
-type PaymentStart = Pick<PaymentStarted, 'method' | 'details' | 'settled'>;
+type PaymentStart = Pick<PaymentsRows['paymentStarted'], 'method' | 'details' | 'settled'>;
 
 export function startPayment(
   payments: Payments,
@@ -15,9 +21,7 @@ export function startPayment(
 ): Payment {
   const terminal = readTerminal(optionalId(call, 'terminalId'), method, order.currency);
   const paymentId = call.tick();
-  const record: PaymentStarted = {
-    module: 'payments',
-    type: 'paymentStarted',
+  commitPayments(call, 'paymentStarted', {
     tick: settled === null ? paymentId : call.tick(),
     utcMs: call.nowMs,
     paymentId,
@@ -26,29 +30,18 @@ export function startPayment(
     method,
     details,
     settled,
-  };
-  call.commit(record);
+  });
   return payments.existingPayment(paymentId);
 }
 
 /** Ends a payment; completed, it books the money. */
 export function endPayment(
   { id: paymentId }: Payment,
-  state: PaymentEnded['state'],
+  state: PaymentsRows['paymentEnded']['state'],
   call: ModuleCall,
   txHash: string | null = null,
 ): void {
-  const tick = call.tick();
-  const record: PaymentEnded = {
-    module: 'payments',
-    type: 'paymentEnded',
-    tick,
-    utcMs: call.nowMs,
-    paymentId,
-    state,
-    txHash,
-  };
-  call.commit(record);
+  commitPayments(call, 'paymentEnded', { utcMs: call.nowMs, paymentId, state, txHash });
 }
 
 /** A payment as its merchant and its payer see it. */

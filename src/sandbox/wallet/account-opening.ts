@@ -3,7 +3,7 @@
 import { callerOf, type ModuleCall } from '../call-arguments.ts';
 import type { WalletAccount } from './account.ts';
 import { CURRENCIES } from './currencies.ts';
-import type { Ledger, Opened } from './ledger.ts';
+import { commitWallet, type Ledger } from './ledger.ts';
 
 export function accountOf(ledger: Ledger, call: ModuleCall): WalletAccount {
   const userId = callerOf(call);
@@ -11,7 +11,6 @@ export function accountOf(ledger: Ledger, call: ModuleCall): WalletAccount {
   if (known !== undefined) return known;
   const txIds = [...CURRENCIES.keys()].map(() => call.tick());
   const tick = txIds.at(-1) ?? call.tick();
-  const opened: Opened = { module: 'wallet', type: 'opened', tick, userId, utcMs: call.nowMs, txIds };
-  call.commit(opened);
+  commitWallet(call, 'opened', { tick, userId, utcMs: call.nowMs, txIds });
   return ledger.existing(userId);
 }

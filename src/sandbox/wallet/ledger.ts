@@ -4,7 +4,7 @@
  */
 
 import { EventList } from '../events.ts';
-import type { SandboxRecord } from '../record-log.ts';
+import { applying, committing } from '../record-log.ts';
 import {
   addressOf,
   blank,
@@ -17,43 +17,41 @@ import {
 } from './account.ts';
 import { CURRENCIES, type Currency, openingBalance } from './currencies.ts';
 
-export interface Opened extends SandboxRecord {
-  readonly type: 'opened';
-  readonly userId: string;
-  readonly utcMs: number;
-  /** Ids of the opening credits, one a currency, in the order of `CURRENCIES`. */
-  readonly txIds: readonly string[];
+/** The fields of each record. */
+interface WalletRows {
+  readonly opened: {
+    readonly userId: string;
+    readonly utcMs: number;
+    /** Ids of the opening credits, one a currency, in the order of `CURRENCIES`. */
+    readonly txIds: readonly string[];
+  };
+  readonly transferred: {
+    readonly utcMs: number;
+    readonly currency: string;
+    /** Smallest units, decimal. */
+    readonly minor: string;
+    readonly fromUserId: string;
+    readonly toUserId: string;
+    readonly outId: string;
+    readonly inId: string;
+    /** The sender's own number for it; null without one. */
+    readonly externalId: string | null;
+    readonly tag: string | null;
+  };
+  readonly withdrawn: {
+    readonly utcMs: number;
+    readonly currency: string;
+    readonly minor: string;
+    readonly feeMinor: string;
+    readonly userId: string;
+    readonly txId: string;
+    readonly externalId: string | null;
+    readonly address: string;
+    readonly tag: string | null;
+  };
 }
 
-export interface Transferred extends SandboxRecord {
-  readonly type: 'transferred';
-  readonly utcMs: number;
-  readonly currency: string;
-  /** Smallest units, decimal. */
-  readonly minor: string;
-  readonly fromUserId: string;
-  readonly toUserId: string;
-  readonly outId: string;
-  readonly inId: string;
-  /** The sender's own number for it; null without one. */
-  readonly externalId: string | null;
-  readonly tag: string | null;
-}
-
-export interface Withdrawn extends SandboxRecord {
-  readonly type: 'withdrawn';
-  readonly utcMs: number;
-  readonly currency: string;
-  readonly minor: string;
-  readonly feeMinor: string;
-  readonly userId: string;
-  readonly txId: string;
-  readonly externalId: string | null;
-  readonly address: string;
-  readonly tag: string | null;
-}
-
-export type WalletRecord = Opened | Transferred | Withdrawn;
+export const commitWallet = committing<WalletRows>('wallet');
 
 export class Ledger {
   readonly events = new EventList('wallet');
@@ -69,83 +67,69 @@ export class Ledger {
     return this.#addresses.has(address);
   }
 
-  apply(record: WalletRecord): void {
-    switch (record.type) {
-      case 'opened':
-        this.#open(record);
-        break;
-      case 'transferred':
-        this.#transfer(record);
-        break;
-      case 'withdrawn':
-        this.#withdraw(record);
-        break;
-    }
-  }
-
-  #open(record: Opened): void {
-    const { userId, utcMs } = record;
-    const account: WalletAccount = {
-      userId,
-      openedMs: utcMs,
-      balances: new Map(),
-      held: new Map(),
-      transactions: [],
-      operations: new Map(),
-    };
-    this.#accounts.set(userId, account);
-    for (const [index, currency] of [...CURRENCIES.values()].entries()) {
-      const id = record.txIds[index] ?? record.tick;
-      this.#addresses.add(addressOf(userId, currency));
-      const amount = openingBalance(currency);
-      book(account, amount, { ...blank(id, currency, utcMs), txType: TxType.Opening, amount });
-    }
-  }
-
-  #transfer(record: Transferred): void {
-    const { fromUserId, toUserId, outId, inId, tag, utcMs } = record;
-    const currency = currencyOf(record.currency);
-    const amount = BigInt(record.minor);
-    const shared = { amount, tag, externalId: record.externalId ?? outId };
-    const out: Transaction = {
-      ...blank(outId, currency, utcMs),
-      ...shared,
-      txType: TxType.TransferOut,
-      partnerInfo: toUserId,
-    };
-    const into: Transaction = {
-      ...blank(inId, currency, utcMs),
-      ...shared,
-      txType: TxType.TransferIn,
-      partnerInfo: fromUserId,
-    };
-    const sender = this.existing(fromUserId);
-    book(sender, -amount, out);
-    if (record.externalId !== null) sender.operations.set(record.externalId, out);
-    book(this.existing(toUserId), amount, into);
-    this.tell(fromUserId, out, 'TransferCompleted');
-    this.tell(toUserId, into, 'TxInWallet');
-  }
-
-  #withdraw(record: Withdrawn): void {
-    const { userId, txId, address, tag, utcMs } = record;
-    const currency = currencyOf(record.currency);
-    const amount = BigInt(record.minor);
-    const fee = BigInt(record.feeMinor);
-    const transaction: Transaction = {
-      ...blank(txId, currency, utcMs),
-      txType: TxType.Withdrawal,
-      amount,
-      fee,
-      externalId: record.externalId ?? txId,
-      partnerInfo: address,
-      tag,
-    };
-    const account = this.existing(userId);
-    book(account, -(amount + fee), transaction);
-    if (record.externalId !== null) account.operations.set(record.externalId, transaction);
-    this.tell(userId, transaction, 'TransferCompleted');
-  }
+  readonly apply = applying<WalletRows>({
+    opened: (record) => {
+      const { userId, utcMs } = record;
+      const account: WalletAccount = {
+        userId,
+        openedMs: utcMs,
+        balances: new Map(),
+        held: new Map(),
+        transactions: [],
+        operations: new Map(),
+      };
+      this.#accounts.set(userId, account);
+      for (const [index, currency] of [...CURRENCIES.values()].entries()) {
+        const id = record.txIds[index] ?? record.tick;
+        this.#addresses.add(addressOf(userId, currency));
+        const amount = openingBalance(currency);
+        book(account, amount, { ...blank(id, currency, utcMs), txType: TxType.Opening, amount });
+      }
+    },
+    transferred: (record) => {
+      const { fromUserId, toUserId, outId, inId, tag, utcMs } = record;
+      const currency = currencyOf(record.currency);
+      const amount = BigInt(record.minor);
+      const shared = { amount, tag, externalId: record.externalId ?? outId };
+      const out: Transaction = {
+        ...blank(outId, currency, utcMs),
+        ...shared,
+        txType: TxType.TransferOut,
+        partnerInfo: toUserId,
+      };
+      const into: Transaction = {
+        ...blank(inId, currency, utcMs),
+        ...shared,
+        txType: TxType.TransferIn,
+        partnerInfo: fromUserId,
+      };
+      const sender = this.existing(fromUserId);
+      book(sender, -amount, out);
+      if (record.externalId !== null) sender.operations.set(record.externalId, out);
+      book(this.existing(toUserId), amount, into);
+      this.tell(fromUserId, out, 'TransferCompleted');
+      this.tell(toUserId, into, 'TxInWallet');
+    },
+    withdrawn: (record) => {
+      const { userId, txId, address, tag, utcMs } = record;
+      const currency = currencyOf(record.currency);
+      const amount = BigInt(record.minor);
+      const fee = BigInt(record.feeMinor);
+      const transaction: Transaction = {
+        ...blank(txId, currency, utcMs),
+        txType: TxType.Withdrawal,
+        amount,
+        fee,
+        externalId: record.externalId ?? txId,
+        partnerInfo: address,
+        tag,
+      };
+      const account = this.existing(userId);
+      book(account, -(amount + fee), transaction);
+      if (record.externalId !== null) account.operations.set(record.externalId, transaction);
+      this.tell(userId, transaction, 'TransferCompleted');
+    },
+  });
 
   existing(userId: string): WalletAccount {
     const account = this.#accounts.get(userId);

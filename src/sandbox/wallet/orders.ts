@@ -7,7 +7,7 @@ import { type ModuleCall, optionalId, optionalText, requiredId, requiredText } f
 import { SandboxError } from '../errors.ts';
 import { available, type Transaction, TxType, type WalletAccount } from './account.ts';
 import { formatAmount, readAmount, readCurrency } from './currencies.ts';
-import type { Ledger, Transferred, Withdrawn } from './ledger.ts';
+import { commitWallet, type Ledger } from './ledger.ts';
 import { wireForm } from './reads.ts';
 
 const NOTE_CHARACTERS_MAX = 256;
@@ -32,9 +32,7 @@ export function transfer(account: WalletAccount, call: ModuleCall, ledger: Ledge
   if (available(account, currency) < amount) throw new SandboxError('InsufficientFunds');
   const outId = call.tick();
   const inId = call.tick();
-  const record: Transferred = {
-    module: 'wallet',
-    type: 'transferred',
+  commitWallet(call, 'transferred', {
     tick: inId,
     utcMs: call.nowMs,
     currency: currency.code,
@@ -45,8 +43,7 @@ export function transfer(account: WalletAccount, call: ModuleCall, ledger: Ledge
     inId,
     externalId,
     tag,
-  };
-  call.commit(record);
+  });
   return outcome(account, account.transactions.at(-1));
 }
 
@@ -74,9 +71,7 @@ export function withdraw(account: WalletAccount, call: ModuleCall, ledger: Ledge
   if (available(account, currency) < whole)
     throw new SandboxError('InsufficientFunds', `${formatAmount(whole, currency)} with the fee`);
   const txId = call.tick();
-  const record: Withdrawn = {
-    module: 'wallet',
-    type: 'withdrawn',
+  commitWallet(call, 'withdrawn', {
     tick: txId,
     utcMs: call.nowMs,
     currency: currency.code,
@@ -87,8 +82,7 @@ export function withdraw(account: WalletAccount, call: ModuleCall, ledger: Ledge
     externalId,
     address,
     tag,
-  };
-  call.commit(record);
+  });
   return outcome(account, account.transactions.at(-1));
 }
 

@@ -5,11 +5,10 @@
 
 import type { ModuleCall } from '../call-arguments.ts';
 import { endpointOf, type ModuleEndpoint, type SandboxModule } from '../module.ts';
-import type { SandboxRecord } from '../record-log.ts';
 import type { WalletAccount } from './account.ts';
 import { accountOf } from './account-opening.ts';
 import { WALLET_ENDPOINTS } from './interface.ts';
-import type { Ledger, WalletRecord } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { transfer, withdraw } from './orders.ts';
 import { addresses, balances, history, info, transaction } from './reads.ts';
 
@@ -36,6 +35,6 @@ export function createWallet(ledger: Ledger): SandboxModule {
     signedUp: (call) => {
       accountOf(ledger, call);
     },
-    apply: (record: SandboxRecord) => ledger.apply(record as WalletRecord),
+    apply: ledger.apply,
   };
 }
