@@ -2,7 +2,6 @@
 import t, { type Test } from 'tap';
 import { MemoryJournal } from '../../../kit/journal/memory.ts';
 import { type AnyKind, defineActor } from '../../../src/actors/runtime/actor.ts';
-import { AskWaiter } from '../../../src/actors/runtime/cell.ts';
 import { messageTo, type Protocol, receiver } from '../../../src/actors/runtime/protocol.ts';
 import { DEFAULT_LIMITS } from '../../../src/actors/runtime/runtime-context.ts';
 import type { BugReport } from '../../../src/actors/runtime/supervision.ts';
@@ -15,17 +14,6 @@ interface Work {
 }
 const TARGET = receiver<Work>('worker');
 const DUE_MS = 5;
-
-type Tallied = Protocol<{ readonly type: 'add' }, { readonly add: number }>;
-
-const counter = defineActor<number, Tallied, 'added'>({
-  kind: 'counter',
-  version: 1,
-  limits: { mailbox: 10, snapshotEvery: 3, idleMs: 1_000 },
-  initial: () => 0,
-  decide: { add: (count) => ({ events: ['added'], reply: count + 1 }) },
-  evolve: (count) => count + 1,
-});
 
 /** The runtime over a journal in memory that writes when the test says so. */
 function setUp(t: Test, kind: AnyKind) {
@@ -45,28 +33,6 @@ function setUp(t: Test, kind: AnyKind) {
   };
   return { journal, immediates, ...compose(options, DEFAULT_LIMITS) };
 }
-
-t.test('effects: turns of one actor join one group, each with the state of the turn before', (t) => {
-  const { journal, immediates, commit, passivation, turns, count } = setUp(t, counter);
-  const cell = passivation.acquire('counter', 'one');
-  const replies: unknown[] = [];
-  const before = commit.open.turns.length;
-  for (const commandId of ['a', 'b', 'c']) {
-    const waiter = new AskWaiter(cell, count, undefined, (reply) => replies.push(reply), t.error);
-    turns.run(cell, { type: 'add' }, { commandId, waiter, entry: undefined });
-  }
-  t.equal(cell.state, 3, 'the state moves on before the commit');
-  t.strictSame(
-    commit.open.turns.slice(before).map(({ operations }) => operations.map(({ op }) => op)),
-    [['append'], ['append'], ['append'], ['snapshot']],
-    'with the snapshot of the third',
-  );
-  for (const run of immediates.splice(0)) run();
-  t.strictSame(replies, [], 'answers wait for the commit');
-  journal.flush();
-  t.strictSame(replies, [1, 2, 3]);
-  t.end();
-});
 
 t.test(
   'effects: a turn leaves messages, timers, notifications and calls to its group, in that order',

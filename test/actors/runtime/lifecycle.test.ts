@@ -199,18 +199,6 @@ t.test('drain: refuses new commands, finishes those under way, reports when it c
   t.equal(await given, false);
 });
 
-t.test('drain: mail that was not delivered is delivered by the next run', async (t) => {
-  const actors = createTestActors({ kinds: [account] });
-  const told = actors.system.tell(account, '1', { type: 'receive', text: 'kept' });
-  const drained = actors.system.drain(1_000);
-  await told;
-  await actors.advance(100);
-  t.equal(await drained, true);
-  t.equal([...actors.journal.mailboxes()].length, 1);
-  await actors.restart();
-  t.same((await actors.system.query(account, '1', { type: 'state' })).received, ['kept']);
-});
-
 t.test(
   'close: pending writes reach the disk first; callers that wait for later turns are rejected',
   async (t) => {

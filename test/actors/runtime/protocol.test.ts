@@ -177,15 +177,3 @@ t.test('protocol: a notification runs once after the commit and takes no turn', 
   t.equal(announced.length, 1);
   t.equal(system.counters().turns, turns + 1);
 });
-
-t.test('protocol: a timer is cancelled without a command', async (t) => {
-  const actors = createTestActors({ kinds: [counter] });
-  const { system, clock } = actors;
-  await system.ask(counter, '1', { type: 'schedule', dueMs: clock.nowMs + 10 });
-  await system.ask(counter, '1', { type: 'schedule', dueMs: null });
-  await actors.advance(1_000);
-  await system.ask(counter, '2', { type: 'schedule', dueMs: clock.nowMs + 10 });
-  await actors.advance(1_000);
-  t.equal(await system.query(counter, '1', { type: 'total' }), 0);
-  t.equal(await system.query(counter, '2', { type: 'total' }), 100);
-});

@@ -6,27 +6,6 @@ import { type AccountCommand, account } from '../../support/actors/account-kind.
 import { createTestActors, START_MS } from '../../support/actors/actors.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
-t.test('ask: a reply leaves only after its commit, later turns see the state at once', async (t) => {
-  const { system, journal } = createTestActors({ kinds: [account] });
-  const order: string[] = [];
-  const first = system.ask(account, '1', { type: 'deposit', amount: 5 }).then((balance) => {
-    t.ok(journal.has('account', '1'), 'on disk before the reply');
-    order.push(`first ${balance}`);
-  });
-  const second = system.ask(account, '1', { type: 'deposit', amount: 2 });
-  await Promise.all([first, second]);
-  t.equal(await second, 7);
-  t.same(order, ['first 5']);
-});
-
-t.test('ask: what was acknowledged is there after a kill', async (t) => {
-  const actors = createTestActors({ kinds: [account] });
-  await actors.system.ask(account, '1', { type: 'deposit', amount: 5 });
-  await actors.restart();
-  const view = await actors.system.query(account, '1', { type: 'state' });
-  t.equal(view.balance, 5);
-});
-
 t.test('ask: a refusal rejects with its row and writes nothing', async (t) => {
   const { system, journal } = createTestActors({ kinds: [account] });
   await rejectsWith(t, system.ask(account, '1', { type: 'withdraw', amount: 5 }), 'InvalidInput');
@@ -107,13 +86,6 @@ t.test('next: at most 16 in flight for one actor, the others are queued', async 
   t.equal(finish.length, 20);
 });
 
-t.test('Later: a later turn answers the waiting commands', async (t) => {
-  const { system } = createTestActors({ kinds: [account] });
-  const waiting = system.ask(account, '1', { type: 'queue' });
-  t.equal(await system.ask(account, '1', { type: 'approve' }), 1);
-  t.equal(await waiting, 'approved');
-});
-
 t.test('claims: of two actors one wins, in the same group and after it', async (t) => {
   const { system } = createTestActors({ kinds: [account] });
   await system.ask(account, '1', { type: 'deposit', amount: 1 });
@@ -131,33 +103,6 @@ t.test('claims: of two actors one wins, in the same group and after it', async (
   t.equal(system.lookup('publicKey', 'n'), 'owner-0');
   await system.ask(account, '2', { type: 'release', name: 'n' });
   t.equal(system.lookup('publicKey', 'n'), undefined);
-});
-
-t.test('send: the message reaches its actor once and its row is gone', async (t) => {
-  const { system, settle, journal } = createTestActors({ kinds: [account] });
-  await system.ask(account, '1', { type: 'send', toId: '2', text: 'hello' });
-  await system.tell(account, '2', { type: 'receive', text: 'from outside' });
-  await settle();
-  const view = await system.query(account, '2', { type: 'state' });
-  t.same(view.received, ['hello', 'from outside']);
-  t.same([...journal.mailboxes()], []);
-});
-
-t.test('timers: fire once, can be moved and cancelled, and survive a kill', async (t) => {
-  const actors = createTestActors({ kinds: [account] });
-  const remind = (name: string, dueMs: number | null) =>
-    actors.system.ask(account, '1', { type: 'remind', name, dueMs });
-  await remind('a', START_MS + 1_000);
-  await remind('b', START_MS + 1_000);
-  await remind('c', START_MS + 1_000);
-  await remind('b', START_MS + 3_000);
-  await remind('c', null);
-  await actors.advance(2_000);
-  t.same((await actors.system.query(account, '1', { type: 'state' })).fired, ['a']);
-  await actors.restart();
-  await actors.advance(2_000);
-  t.same((await actors.system.query(account, '1', { type: 'state' })).fired, ['a', 'b']);
-  t.same(actors.journal.timers(Number.MAX_SAFE_INTEGER, 10), []);
 });
 
 t.test('now: synchronous on a known or unknown id, writes nothing', async (t) => {

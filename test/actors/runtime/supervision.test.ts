@@ -1,12 +1,5 @@
 import t from 'tap';
-import type { KindOf } from '../../../src/actors/runtime/actor.ts';
-import type { Protocol } from '../../../src/actors/runtime/protocol.ts';
-import {
-  type AccountCommand,
-  type AccountProtocol,
-  type AccountState,
-  account,
-} from '../../support/actors/account-kind.ts';
+import { account } from '../../support/actors/account-kind.ts';
 import { createTestActors, START_MS } from '../../support/actors/actors.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
@@ -112,44 +105,6 @@ t.test('supervision: a message that is refused leaves the mailbox and is counted
   t.same([...actors.journal.mailboxes()], []);
   t.equal(actors.system.counters().messagesRefused, 1);
   t.notOk(actors.system.exists(account, '1'));
-});
-
-type SlowProtocol = Protocol<
-  AccountCommand | { readonly type: 'fetch' },
-  AccountProtocol['replies'],
-  AccountProtocol['query'],
-  AccountProtocol['results'],
-  AccountProtocol['volatileCommand'],
-  AccountProtocol['volatileReplies']
->;
-
-t.test('supervision: the slow work of a message is done again after a crash, its effect once', async (t) => {
-  const finish: (() => void)[] = [];
-  const task = () =>
-    new Promise<AccountCommand>((resolve) => {
-      finish.push(() => resolve({ type: 'receive', text: 'done' }));
-    });
-  // A function cannot be stored; the work hangs on the kind instead.
-  const slow: KindOf<SlowProtocol> = {
-    ...account,
-    decide: (state, command, turn) =>
-      command.type === 'fetch'
-        ? { next: task }
-        : account.decide(state as AccountState, command as AccountCommand, turn),
-  };
-  const actors = createTestActors({ kinds: [slow] });
-  await actors.system.tell(slow, '1', { type: 'fetch' });
-  await actors.settle();
-  t.equal(finish.length, 1);
-  t.equal([...actors.journal.mailboxes()].length, 1, 'the row waits for the result');
-  await actors.restart();
-  t.equal(finish.length, 2, 'started again');
-  finish[1]?.();
-  await actors.settle();
-  await actors.restart();
-  t.equal(finish.length, 2);
-  t.same((await actors.system.query(slow, '1', { type: 'state' })).received, ['done']);
-  t.same([...actors.journal.mailboxes()], []);
 });
 
 t.test('supervision: a volatile command that throws costs the volatile state only', async (t) => {

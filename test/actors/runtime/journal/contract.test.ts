@@ -354,30 +354,8 @@ for (const [name, open] of Object.entries(JOURNALS)) {
     t.same(positions(journal.auditPage(0, 10)), [6, 7]);
   });
 
-  t.test(`journal ${name}: audit, dead letters and metadata`, async (t) => {
+  t.test(`journal ${name}: dead letters and metadata`, async (t) => {
     const journal = await open(t);
-    const audit = (n: number) => audited(journal, 'calls', n);
-    await commitRows(journal, [audit(1), audit(2), audit(3)]);
-    t.same(journal.auditPage(1, 1), [{ seq: 2, ring: 'calls', record: { n: 2 } }]);
-    t.same(journal.auditBefore(2, 5), [{ seq: 1, ring: 'calls', record: { n: 1 } }]);
-    const newest = journal.auditBefore(Number.MAX_SAFE_INTEGER, 2).map(({ seq }) => seq);
-    t.same(
-      newest,
-      [...newest].sort((a, b) => b - a),
-      'the newest first',
-    );
-    t.equal(newest.length, 2);
-    await commitRows(journal, [{ op: 'auditTrim', ring: 'calls', rows: 1 }, audit(4)]);
-    t.same(
-      journal.auditPage(0, 10).map((row) => row.seq),
-      [2, 3, 4],
-    );
-    await commitRows(journal, [{ op: 'auditTrim', ring: 'calls', rows: 9 }, audit(5)]);
-    t.same(
-      journal.auditPage(0, 10).map((row) => row.seq),
-      [4, 5],
-      'the newest of them stayed',
-    );
     const key = { timeMs: 5, kind: 'user', id: '1', seq: 7 };
     const row = journal.pack({ command: { type: 'x' }, reason: 'planted' });
     await commitRows(journal, [

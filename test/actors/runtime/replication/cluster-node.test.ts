@@ -131,12 +131,6 @@ withTwoNodes(
   },
 );
 
-withTwoNodes('commands of one actor wait in order while a turn has no verdict', async (t, { a, idA }) => {
-  const asked = [1, 2, 3, 4, 5].map(() => a.system.ask(note, idA, { type: 'add' }));
-  t.equal(a.system.now(note, idA, { type: 'read' }), 0, 'the state is that of the log');
-  t.same(await Promise.all(asked), [1, 2, 3, 4, 5]);
-});
-
 // covers C1
 withTwoNodes(
   'of two nodes that claim a name at once one gets it, the other the conflict',
@@ -219,35 +213,6 @@ withTwoNodes('a released name is announced on every node', async (t, { cluster, 
   await a.system.ask(note, idA, { type: 'free', name: 'x', owner: 'o' });
   await cluster.settle();
   t.same(heard.sort(), ['a x o', 'b x o']);
-});
-
-// covers C11
-withTwoNodes(
-  'a message to an actor of another node is delivered there, once',
-  async (t, { cluster, a, b, idA, idB }) => {
-    await a.system.ask(note, idA, { type: 'tell', toId: idB });
-    await b.system.tell(note, idA, { type: 'hear' });
-    await cluster.settle();
-    const heard = ({ system }: typeof a, id: string) => system.query(note, id, { type: 'state' });
-    t.match(await heard(b, idB), { heard: 1 });
-    t.match(await heard(a, idA), { heard: 1 });
-    t.match(await heard(a, idB), { heard: 1 }, 'the other node has followed');
-    t.equal(a.system.counters().delivered + b.system.counters().delivered, 2);
-  },
-);
-
-// covers C11
-withTwoNodes('a timer fires at the owner alone', async (t, { cluster, a, b, idA, idB }) => {
-  for (const [{ system }, id] of [
-    [a, idA],
-    [b, idB],
-  ] as const)
-    await system.ask(note, id, { type: 'time', dueMs: cluster.clock.nowMs + 500 });
-  await cluster.advance(700);
-  for (const { system } of [a, b])
-    for (const id of [idA, idB]) t.match(await system.query(note, id, { type: 'state' }), { fired: 1 });
-  t.equal(a.system.counters().delivered, 1);
-  t.equal(b.system.counters().delivered, 1);
 });
 
 // covers C11
@@ -345,14 +310,4 @@ withTwoNodes('rows that arrive before a node has entered are of a named log', as
   node.stop();
   const started = new Replica({ store, isOwn: () => false, logId: '' });
   t.same([started.position, started.logId], [a.replica.position, 'memory']);
-});
-
-withTwoNodes('replicas at one position have one digest', async (t, { cluster, a, b, idA, idB }) => {
-  await Promise.allSettled([
-    a.system.ask(note, idA, { type: 'take', name: 'x', owner: 'a' }),
-    b.system.ask(note, idB, { type: 'take', name: 'x', owner: 'b' }),
-  ]);
-  await cluster.settle();
-  t.equal(a.replica.position, b.replica.position);
-  t.same(a.replica.digest, b.replica.digest);
 });

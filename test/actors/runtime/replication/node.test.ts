@@ -42,26 +42,6 @@ t.test('node: admits once its own join is applied and its lease runs', async (t)
   t.same(membersOf(a), [1]);
 });
 
-t.test('node: rows of all nodes reach every store, in the same order', async (t) => {
-  const cluster = new TestCluster();
-  const [a, b, c] = await cluster.start('a', 'b', 'c');
-  const positions = ['1', '2', '3', '4'].flatMap((text) =>
-    [a, b, c].map((node) => append(node, node.name + text)),
-  );
-  await cluster.rest();
-  const numbers = await Promise.all(positions);
-  t.same(
-    [...numbers].sort((x, y) => x - y),
-    Array.from({ length: 12 }, (_, index) => 4 + index),
-  );
-  t.same(a.sink.rows, b.sink.rows);
-  t.same(a.sink.rows, c.sink.rows);
-  t.same(
-    a.sink.rows.filter((row) => a.node.isOwn(row)).map(({ nodeSeq }) => nodeSeq),
-    [1, 2, 3, 4, 5],
-  );
-});
-
 t.test('node: a push that leaves a gap fetches the rows before it', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
@@ -71,17 +51,6 @@ t.test('node: a push that leaves a gap fetches the rows before it', async (t) =>
   t.same(b.sink.texts, []);
   await appended(cluster, a, 'seen');
   t.same(b.sink.texts, ['unseen', 'seen']);
-});
-
-t.test('node: doubled and late pushes change nothing', async (t) => {
-  const cluster = new TestCluster();
-  const [a, b] = await cluster.start('a', 'b');
-  await appended(cluster, a, 'one');
-  await appended(cluster, a, 'two');
-  for (const row of [...a.sink.rows, ...a.sink.rows]) cluster.processOf(b).listener?.onPush(row);
-  await cluster.rest();
-  t.same(b.sink.texts, ['one', 'two']);
-  t.same(b.fatal, []);
 });
 
 t.test('node: with cut links, rows arrive by polling and gates open by renewals', async (t) => {
@@ -508,19 +477,6 @@ t.test('node: a paused process whose name another one has taken ends when it wak
   t.equal(former.node.admits, false);
 });
 
-t.test('node: a renewed lease admits nothing before the own join is applied', async (t) => {
-  const cluster = new TestCluster();
-  const a = cluster.add('a');
-  a.sink.isHeld = true;
-  void a.node.start();
-  await cluster.pass(LEASE_MS / 4);
-  t.ok(a.node.counts.renewals > 0);
-  t.equal(a.node.admits, false);
-  a.sink.release();
-  await cluster.rest();
-  t.equal(a.node.admits, true);
-});
-
 t.test('node: does not start over a log that has lost rows, or over another log', async (t) => {
   const cluster = new TestCluster();
   const [a] = await cluster.start('a');
@@ -561,16 +517,6 @@ t.test('node: a store that fails ends the process, once', async (t) => {
   await cluster.pass(LEASE_MS);
   t.match(a.fatal, [{ message: 'the disk is full' }]);
   t.equal(a.node.admits, false);
-});
-
-t.test('node: one that is far behind catches up in batches', async (t) => {
-  const cluster = new TestCluster();
-  const [a] = await cluster.start('a');
-  const positions = Array.from({ length: 600 }, (_, index) => append(a, `row ${index}`));
-  await cluster.rest();
-  await Promise.all(positions);
-  const [b] = await cluster.start('b');
-  t.same(b.sink.rows, a.sink.rows);
 });
 
 t.test('node: one whose state differs shows the others where, and ends', async (t) => {
