@@ -56,6 +56,24 @@ function streamOf(begun: StreamBegun): number {
   return begun.stream;
 }
 
+const NOTHING = Buffer.alloc(0);
+
+interface Streaming {
+  readonly facts?: Partial<OpenDraft>;
+  readonly at?: Parameters<typeof begin>[2];
+  /** Written to the part by the stream. */
+  readonly bytes?: Buffer;
+}
+
+/** A draft whose first stream has begun. */
+async function streaming({ facts, at, bytes = BYTES }: Streaming = {}) {
+  const world = createDraftWorld();
+  const { fileId } = await open(world, facts);
+  const stream = streamOf(await begin(world, fileId, at));
+  if (bytes.length > 0) world.disk.write(fileId, 0, bytes);
+  return { world, fileId, stream };
+}
+
 async function finish(world: DraftWorld, fileId: string, stream: number, bytes: Uint8Array = BYTES) {
   const command = {
     type: 'finishBody' as const,
@@ -193,9 +211,7 @@ t.test('draft: a size that is not the declared one is refused and all of it remo
     [null, Buffer.alloc(20_971_521), 'MaxFileSize'],
   ];
   for (const [sizeBytes, bytes, row] of cases) {
-    const world = createDraftWorld();
-    const { fileId } = await open(world, { sizeBytes });
-    const stream = streamOf(await begin(world, fileId));
+    const { world, fileId, stream } = await streaming({ facts: { sizeBytes }, bytes: NOTHING });
     world.disk.write(fileId, 0, bytes);
     t.equal(await refused(finish(world, fileId, stream, bytes)), row);
     await world.actors.settle();
@@ -205,10 +221,7 @@ t.test('draft: a size that is not the declared one is refused and all of it remo
 
 // covers R27
 t.test('draft: a stream that ends with nothing to keep takes message and bytes with it', async (t) => {
-  const world = createDraftWorld();
-  const { fileId } = await open(world);
-  const stream = streamOf(await begin(world, fileId));
-  world.disk.write(fileId, 0, BYTES);
+  const { world, fileId, stream } = await streaming();
   await world.actors.system.ask(draft, PLACE, { type: 'endStream', fileId, stream });
   await world.actors.settle();
   checkGone(t, world, fileId);
@@ -216,9 +229,7 @@ t.test('draft: a stream that ends with nothing to keep takes message and bytes w
 
 // covers R70
 t.test('draft: a newer stream fences every command of the older one', async (t) => {
-  const world = createDraftWorld();
-  const { fileId } = await open(world);
-  const older = streamOf(await begin(world, fileId));
+  const { world, fileId, stream: older } = await streaming({ bytes: NOTHING });
   const newer = streamOf(await begin(world, fileId));
   t.ok(newer > older);
   world.disk.write(fileId, 0, BYTES);
@@ -241,9 +252,11 @@ t.test('draft: two beginnings at once: one begins, or both in order, never the s
 });
 
 t.test('draft: kept bytes are gone on from at their end alone, or written anew from before it', async (t) => {
-  const world = createDraftWorld();
-  const { fileId } = await open(world, { sizeBytes: BYTES.length });
-  const first = streamOf(await begin(world, fileId, { keeps: true }));
+  const {
+    world,
+    fileId,
+    stream: first,
+  } = await streaming({ facts: { sizeBytes: BYTES.length }, at: { keeps: true }, bytes: NOTHING });
   world.disk.write(fileId, 0, BYTES.subarray(0, 10));
   const kept = { type: 'keepBytes' as const, fileId, stream: first, receivedBytes: 10, more: false };
   await world.actors.system.ask(draft, PLACE, { ...kept, crc32: crc32(BYTES.subarray(0, 10)) });
@@ -261,10 +274,7 @@ t.test('draft: kept bytes are gone on from at their end alone, or written anew f
 });
 
 t.test('draft: kept bytes that a crash took are noticed by their checksum: from the beginning', async (t) => {
-  const world = createDraftWorld();
-  const { fileId } = await open(world);
-  const stream = streamOf(await begin(world, fileId, { keeps: true }));
-  world.disk.write(fileId, 0, BYTES);
+  const { world, fileId, stream } = await streaming({ at: { keeps: true } });
   const kept = {
     type: 'keepBytes' as const,
     fileId,
@@ -302,10 +312,7 @@ t.test('draft: a node of an earlier build continues kept segments, and says so i
 });
 
 t.test('draft: module down at the completion: 1310, bytes removed at once, the message later', async (t) => {
-  const world = createDraftWorld();
-  const { fileId } = await open(world);
-  const stream = streamOf(await begin(world, fileId));
-  world.disk.write(fileId, 0, BYTES);
+  const { world, fileId, stream } = await streaming();
   world.chat.mode = 'down';
   t.equal(await refused(finish(world, fileId, stream)), 'ChartApiFileError');
   await world.actors.settle();
@@ -319,10 +326,7 @@ t.test('draft: module down at the completion: 1310, bytes removed at once, the m
 t.test(
   'draft: an answer that was lost at the completion: 1310, and the message does not stay behind',
   async (t) => {
-    const world = createDraftWorld();
-    const { fileId } = await open(world);
-    const stream = streamOf(await begin(world, fileId));
-    world.disk.write(fileId, 0, BYTES);
+    const { world, fileId, stream } = await streaming();
     world.chat.mode = 'cut';
     t.equal(await refused(finish(world, fileId, stream)), 'ChartApiFileError');
     world.chat.mode = 'ok';
@@ -344,10 +348,7 @@ t.test(
       ],
     ];
     for (const [damage, row] of cases) {
-      const world = createDraftWorld();
-      const { fileId } = await open(world);
-      const stream = streamOf(await begin(world, fileId));
-      world.disk.write(fileId, 0, BYTES);
+      const { world, fileId, stream } = await streaming();
       damage(world);
       t.equal(await refused(finish(world, fileId, stream)), row);
       t.not(world.chat.byFile(fileId)?.state, 'complete');
@@ -412,10 +413,7 @@ t.test('draft: a crash while the message was asked for cancels it within two min
 // covers R26 S152
 t.test('draft: a crash after the last byte, at any step, still ends in the complete file', async (t) => {
   for (let steps = 0; steps < 12; steps += 1) {
-    const world = createDraftWorld();
-    const { fileId } = await open(world);
-    const stream = streamOf(await begin(world, fileId));
-    world.disk.write(fileId, 0, BYTES);
+    const { world, fileId, stream } = await streaming();
     let answered = false;
     finish(world, fileId, stream).then(
       () => {
@@ -438,10 +436,7 @@ t.test('draft: a crash after the last byte, at any step, still ends in the compl
 
 t.test('draft: one that was completing at a power cut is not published with other bytes', async (t) => {
   for (const damaged of [false, true]) {
-    const world = createDraftWorld();
-    const { fileId } = await open(world);
-    const stream = streamOf(await begin(world, fileId));
-    world.disk.write(fileId, 0, BYTES);
+    const { world, fileId, stream } = await streaming();
     world.disk.publishes = false;
     finish(world, fileId, stream).then(
       () => t.fail('a caller of a crash gets no answer'),
@@ -461,10 +456,7 @@ t.test(
   'draft: a publish that is not done in time is no failure: 503, then the file is complete',
   async (t) => {
     for (const late of [false, true]) {
-      const world = createDraftWorld();
-      const { fileId } = await open(world);
-      const stream = streamOf(await begin(world, fileId));
-      world.disk.write(fileId, 0, BYTES);
+      const { world, fileId, stream } = await streaming();
       world.disk.late = late;
       t.equal(await refused(finish(world, fileId, stream)), 'TaskTimedOut');
       t.equal(await refused(begin(world, fileId)), 'UploadConflict', 'it is still being published');
@@ -482,10 +474,7 @@ t.test(
 );
 
 t.test('draft: an owner gives one up: message and bytes go, also of kept bytes', async (t) => {
-  const world = createDraftWorld();
-  const { fileId } = await open(world);
-  const stream = streamOf(await begin(world, fileId, { keeps: true }));
-  world.disk.write(fileId, 0, BYTES);
+  const { world, fileId, stream } = await streaming({ at: { keeps: true } });
   await world.actors.system.ask(draft, PLACE, { type: 'dropDraft', ownerId: OWNER, fileId });
   await world.actors.settle();
   checkGone(t, world, fileId);

@@ -22,6 +22,18 @@ const BOB = '1002';
 /** A chunk is in the journal so long after its answer. */
 const JOURNALED_MS = 50;
 
+/** An upload of so many chunks that Ada has opened. */
+async function opened(
+  chunks: number,
+  lastBytes?: number,
+  options?: Parameters<typeof createUploadActors>[0],
+) {
+  const uploads = createUploadActors(options);
+  const file = new SampleFile(1, chunks, lastBytes);
+  await uploads.init(ADA, file);
+  return { uploads, file };
+}
+
 async function uploaded(uploads: UploadActors, userId: string, file: SampleFile) {
   let last: unknown;
   for (const at of file.chunks.keys()) last = await uploads.part(userId, file, at);
@@ -89,9 +101,7 @@ t.test(
 );
 
 t.test('upload: one of a single byte completes at once', async (t) => {
-  const uploads = createUploadActors();
-  const file = new SampleFile(1, 1, 1);
-  await uploads.init(ADA, file);
+  const { uploads, file } = await opened(1, 1);
   t.match(await uploads.part(ADA, file, 0), { fileId: String });
   await isClean(t, uploads, 1);
 });
@@ -179,9 +189,7 @@ const replacing = (uploads: UploadActors, { uploadId }: SampleFile, chunkNumber:
 t.test(
   'upload: an announced chunk is missing until it is written; the announcement is refused 1305, 1306, 1308',
   async (t) => {
-    const uploads = createUploadActors();
-    const file = new SampleFile(1, 3);
-    await uploads.init(ADA, file);
+    const { uploads, file } = await opened(3);
     const { uploadKey } = await uploads.write(ADA, file, 0);
     await rejectsWith(t, replacing(uploads, file, 3, uploadKey), 'InvalidPart');
     await rejectsWith(t, replacing(uploads, file, 0, 'another'), 'InvalidID');
@@ -199,9 +207,7 @@ t.test(
 );
 
 t.test('upload: while a file is being published its chunks are not replaced', async (t) => {
-  const uploads = createUploadActors();
-  const file = new SampleFile(1, 2);
-  await uploads.init(ADA, file);
+  const { uploads, file } = await opened(2);
   const { uploadKey } = await uploads.write(ADA, file, 0);
   await uploads.part(ADA, file, 0);
   let go: () => void = () => undefined;
@@ -220,9 +226,7 @@ t.test('upload: while a file is being published its chunks are not replaced', as
 
 t.test('upload: a chunk that two nodes wrote is the one reported last, if the copy shows it', async (t) => {
   for (const isWrittenLast of [true, false]) {
-    const uploads = createUploadActors();
-    const file = new SampleFile(1, 2);
-    await uploads.init(ADA, file);
+    const { uploads, file } = await opened(2);
     const { uploadKey, fileId } = await uploads.write(ADA, file, 0);
     // The other node found the chunk missing too.
     await uploads.part(ADA, file, 0, 7);
@@ -264,9 +268,7 @@ t.test('upload: CRC-32 0 is a valid upload id', async (t) => {
 t.test(
   'upload: the finishing part again within 10 minutes is the same answer, any other part 1305',
   async (t) => {
-    const uploads = createUploadActors();
-    const file = new SampleFile(1, 2);
-    await uploads.init(ADA, file);
+    const { uploads, file } = await opened(2);
     const done = await uploaded(uploads, ADA, file);
     t.same(await uploads.part(ADA, file, 1), done);
     await rejectsWith(t, uploads.part(ADA, file, 0), 'InvalidID');
@@ -284,9 +286,7 @@ t.test(
 t.test(
   'upload: a new one with the CRC-32 of a finished one opens at once and wins over the memory',
   async (t) => {
-    const uploads = createUploadActors();
-    const file = new SampleFile(1, 2);
-    await uploads.init(ADA, file);
+    const { uploads, file } = await opened(2);
     const first = await uploaded(uploads, ADA, file);
     t.equal(await uploads.init(ADA, file), file.uploadId);
     t.same(await uploads.part(ADA, file, 1), { chunkNumber: 1, fileId: null });
@@ -299,9 +299,7 @@ t.test(
 );
 
 t.test('upload: the finishing part sent twice at once: one completion, both get it', async (t) => {
-  const uploads = createUploadActors();
-  const file = new SampleFile(1, 1);
-  await uploads.init(ADA, file);
+  const { uploads, file } = await opened(1);
   const answers = await Promise.all([1, 2, 3].map(() => uploads.part(ADA, file, 0)));
   t.match(answers, [{ fileId: String }, answers[0], answers[0]]);
   t.equal(uploads.world.calls.filter((call) => call === 'publish').length, 1);
@@ -324,9 +322,9 @@ t.test('upload: cancelled, the slot is free before the answer, message and bytes
 
 // covers R106
 t.test('upload: inactive ones expire; a stored chunk prolongs, a refused one does not', async (t) => {
-  const uploads = createUploadActors({ settings: new LiveSettings({ UploadInactivitySeconds: 60 }) });
-  const file = new SampleFile(1, 3);
-  await uploads.init(ADA, file);
+  const { uploads, file } = await opened(3, undefined, {
+    settings: new LiveSettings({ UploadInactivitySeconds: 60 }),
+  });
   await uploads.actors.advance(59 * SECOND_MS);
   await uploads.part(ADA, file, 0);
   await uploads.actors.advance(30 * SECOND_MS);
@@ -346,9 +344,9 @@ t.test('upload: inactive ones expire; a stored chunk prolongs, a refused one doe
 });
 
 t.test('upload: past its time it is gone before its timer has run, and makes room when asked', async (t) => {
-  const uploads = createUploadActors({ settings: new LiveSettings({ UploadInactivitySeconds: 600 }) });
-  const file = new SampleFile(1, 1);
-  await uploads.init(ADA, file);
+  const { uploads, file } = await opened(1, undefined, {
+    settings: new LiveSettings({ UploadInactivitySeconds: 600 }),
+  });
   const stale = () => uploads.actors.system.query(uploadSlots, UPLOAD_SLOTS_ID, { type: 'stale' });
   uploads.actors.clock.nowMs += 599 * SECOND_MS;
   t.same(await stale(), []);
@@ -397,9 +395,7 @@ t.test(
     ];
     for (const [failing, error, row] of expected) {
       for (const happens of [false, true]) {
-        const uploads = createUploadActors();
-        const file = new SampleFile(1, 2);
-        await uploads.init(ADA, file);
+        const { uploads, file } = await opened(2);
         uploads.world.fault = (call) =>
           call === failing ? { error: error as 'StorageFull', happens } : undefined;
         await rejectsWith(t, uploaded(uploads, ADA, file), row);
@@ -414,9 +410,7 @@ t.test(
   'upload: a publish that is not done in time is no failure: 503, and the repeat gets the file',
   async (t) => {
     for (const happens of [false, true]) {
-      const uploads = createUploadActors();
-      const file = new SampleFile(1, 2);
-      await uploads.init(ADA, file);
+      const { uploads, file } = await opened(2);
       uploads.world.fault = (call) =>
         call === 'publish' ? { error: 'TaskTimedOut' as const, happens } : undefined;
       await rejectsWith(t, uploaded(uploads, ADA, file), 'TaskTimedOut');
@@ -437,9 +431,7 @@ t.test(
 );
 
 t.test('upload: bytes that a restart cannot read yet are neither emptied nor given up', async (t) => {
-  const uploads = createUploadActors();
-  const file = new SampleFile(1, 2);
-  await uploads.init(ADA, file);
+  const { uploads, file } = await opened(2);
   uploads.world.hold = (call) => (call === 'publish' ? new Promise<void>(() => {}) : undefined);
   uploaded(uploads, ADA, file).catch(() => t.fail('a caller of a crash gets no answer'));
   await uploads.actors.settle();
@@ -458,9 +450,7 @@ t.test('upload: bytes that a restart cannot read yet are neither emptied nor giv
 });
 
 t.test('upload: what cannot be cleaned up is tried until it can, and holds up no new upload', async (t) => {
-  const uploads = createUploadActors();
-  const file = new SampleFile(1, 1);
-  await uploads.init(ADA, file);
+  const { uploads, file } = await opened(1);
   uploads.world.fault = (call) =>
     call === 'cancel'
       ? { error: 'ChartApiFileError' }
@@ -536,9 +526,7 @@ t.test(
 );
 
 t.test('upload: after an unclean start chunks that are not there are missing again', async (t) => {
-  const uploads = createUploadActors();
-  const file = new SampleFile(1, 4);
-  await uploads.init(ADA, file);
+  const { uploads, file } = await opened(4);
   for (const at of [0, 1, 2]) await uploads.part(ADA, file, at);
   await uploads.actors.advance(JOURNALED_MS);
   await uploads.actors.restart();
@@ -565,9 +553,7 @@ t.test('upload: after an unclean start chunks that are not there are missing aga
 
 t.test('upload: a completion that a crash found with damaged bytes is open again', async (t) => {
   for (const lose of ['one', 'all', 'bytes of all'] as const) {
-    const uploads = createUploadActors();
-    const file = new SampleFile(1, 3);
-    await uploads.init(ADA, file);
+    const { uploads, file } = await opened(3);
     uploads.world.hold = (call) => (call === 'publish' ? new Promise<void>(() => {}) : undefined);
     uploaded(uploads, ADA, file).catch(() => t.fail('a caller of a crash gets no answer'));
     await uploads.actors.settle();
