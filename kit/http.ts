@@ -38,8 +38,8 @@ export function sendHttp(url: string, { body, ...options }: HttpSending = {}): P
 }
 
 /** An agent with one connection, which it keeps. */
-export function oneConnection(options: https.AgentOptions = {}): http.Agent {
-  return new http.Agent({ keepAlive: true, maxSockets: 1, ...options });
+export function oneConnection(): http.Agent {
+  return new http.Agent({ keepAlive: true, maxSockets: 1 });
 }
 
 export interface Listening {

@@ -23,7 +23,6 @@ const STREAMS = 1_000;
 const PROOF = { message: new Uint8Array(8), signature: new Uint8Array(64) };
 const ORIGIN = { ip: '127.0.0.1', userAgent: 'gatehouse-bench' };
 const DRAIN_MS = 10_000;
-const PROGRESS_EVERY = 5_000;
 
 type SystemOptions = Parameters<typeof createActorSystem>[0];
 
@@ -34,11 +33,7 @@ export interface SeededSession {
 }
 
 /** Writes the journal into `dataPath`, which must hold none. Resolves when it is closed and may be opened by a gateway. */
-export async function seedJournal(
-  dataPath: string,
-  accounts: number,
-  progress: (done: number) => void = () => undefined,
-): Promise<SeededSession[]> {
+export async function seedJournal(dataPath: string, accounts: number): Promise<SeededSession[]> {
   mkdirSync(dataPath, { recursive: true, mode: 0o700 });
   const settings = new LiveSettings();
   const journal = await openStorage({
@@ -46,7 +41,7 @@ export async function seedJournal(
     stepBytes: STEP_BYTES,
     auditRowsMax: (ring) => auditRowsMax(settings, ring),
   });
-  return seedActors({ journal, settings }, accounts, progress);
+  return seedActors({ journal, settings }, accounts);
 }
 
 interface SeededPlace extends Pick<SystemOptions, 'journal' | 'settings' | 'cluster' | 'node'> {
@@ -58,7 +53,6 @@ interface SeededPlace extends Pick<SystemOptions, 'journal' | 'settings' | 'clus
 export async function seedActors(
   { leave, ...place }: SeededPlace,
   accounts: number,
-  progress: (done: number) => void = () => undefined,
 ): Promise<SeededSession[]> {
   const actors = createActorSystem({
     kinds: KINDS,
@@ -71,7 +65,7 @@ export async function seedActors(
     onFatal: rethrow,
     onBug: ({ error }) => rethrow(error),
   });
-  const sessions = await signUps(actors, accounts, progress);
+  const sessions = await signUps(actors, accounts);
   await actors.drain(DRAIN_MS);
   await leave?.();
   await actors.close();
@@ -87,11 +81,7 @@ function rethrow(error: unknown): never {
   throw error;
 }
 
-async function signUps(
-  actors: RunningSystem,
-  accounts: number,
-  progress: (done: number) => void,
-): Promise<SeededSession[]> {
+async function signUps(actors: RunningSystem, accounts: number): Promise<SeededSession[]> {
   const ids = new TickSource();
   const sessions: SeededSession[] = [];
   let started = 0;
@@ -110,7 +100,6 @@ async function signUps(
       };
       const { token } = await actors.ask(user, userId, command);
       sessions.push({ userId, cookie: `sid=${token}` });
-      if (sessions.length % PROGRESS_EVERY === 0) progress(sessions.length);
     }
   };
   await Promise.all(Array.from({ length: STREAMS }, stream));

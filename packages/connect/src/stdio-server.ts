@@ -226,21 +226,19 @@ function headerValue(value: string): string {
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 
 /** Each line without its end; `undefined` for one that is too long. The rest without an end counts as a line. */
-async function* readLines(
-  input: AsyncIterable<Uint8Array | string>,
-  bytesMax = LINE_BYTES_MAX,
-): AsyncGenerator<string | undefined> {
+async function* readLines(input: AsyncIterable<Uint8Array | string>): AsyncGenerator<string | undefined> {
   let pieces: Buffer[] = [];
   let size = 0;
   const take = (): string | undefined => {
-    const line = size > bytesMax ? undefined : Buffer.concat(pieces).toString('utf8').replace(/\r$/, '');
+    const line =
+      size > LINE_BYTES_MAX ? undefined : Buffer.concat(pieces).toString('utf8').replace(/\r$/, '');
     pieces = [];
     size = 0;
     return line;
   };
   const add = (piece: Buffer) => {
     size += piece.length;
-    if (size > bytesMax) pieces = [];
+    if (size > LINE_BYTES_MAX) pieces = [];
     else pieces.push(piece);
   };
   for await (const chunk of input) {
