@@ -6,7 +6,7 @@ import type { SandboxStore } from '../../src/sandbox/store.ts';
 import { runs } from '../support/depth.ts';
 import {
   asHolder,
-  as as callsAs,
+  caller,
   type Fields,
   get,
   logPath,
@@ -20,7 +20,7 @@ import {
 const DEVICE = '6f1c2b8e-0d53-4a07-9a51-3f6a0c9d2e10';
 const OTHER_DEVICE = '7f1c2b8e-0d53-4a07-9a51-3f6a0c9d2e10';
 
-const as = (store: SandboxStore, crm: string | undefined) => callsAs(store, 'chat', crm);
+const as = (store: SandboxStore, crm: string | undefined) => caller(store, 'chat', crm);
 
 function guest(store: SandboxStore, code: unknown, device: string | undefined = DEVICE) {
   const call =

@@ -4,7 +4,7 @@ import { readEvents } from '../../src/domain/events/intake.ts';
 import { routeOf } from '../../src/domain/webhooks/routing.ts';
 import type { SandboxStore } from '../../src/sandbox/store.ts';
 import {
-  as,
+  caller,
   type Fields,
   get,
   logPath,
@@ -34,7 +34,7 @@ async function page(store: SandboxStore, module: string, query: Record<string, s
 }
 
 const order = (store: SandboxStore, crm: string, fields: Fields): Promise<Fields> =>
-  as(store, 'markets', crm).act('orders/create', { pair: PAIR, price: '2.00', amount: '2', ...fields });
+  caller(store, 'markets', crm).act('orders/create', { pair: PAIR, price: '2.00', amount: '2', ...fields });
 
 // covers R25 R92
 t.test('sandbox events: every type of spec 6.3 comes from something that a user can do', async (t) => {

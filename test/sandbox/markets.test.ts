@@ -5,8 +5,8 @@ import type { SandboxStore } from '../../src/sandbox/store.ts';
 import { CURRENCIES, formatAmount } from '../../src/sandbox/wallet/currencies.ts';
 import { runs } from '../support/depth.ts';
 import {
-  as,
   balance,
+  caller,
   type Fields,
   get,
   logPath,
@@ -107,7 +107,7 @@ t.test(
       {},
       { balance: '1000.00000000', available: '993.00000000', locked: '7.00000000' },
     ]);
-    const info = await as(store, 'markets', '7').read('trades/info', { pair: PAIR });
+    const info = await caller(store, 'markets', '7').read('trades/info', { pair: PAIR });
     t.match(info, { bestAsk: '2.00', bestBid: null, lastPrice: null });
     const bought = resultOf(await order(store, '7', { side: 'buy', price: '2.10', amount: '8' }));
     t.match(bought, { state: 'filled', filled: '8.00000000' });
@@ -154,7 +154,7 @@ t.test('orders: every refusal has its code and holds nothing', async (t) => {
   t.strictSame(refusalOf(await swap(store, '7', { from: 'GATE', to: 'DEMO', amount: '101' })), [409, 2102]);
   const out = { currency: 'GATE', amount: '101', toUserId: '8' };
   await get(store, '/wallet/v1/info/get', '8');
-  const held = await as(store, 'wallet', '7').notAct('transfers/create', out);
+  const held = await caller(store, 'wallet', '7').notAct('transfers/create', out);
   t.strictSame(held, [409, 2102], 'held is held');
   for (let count = 0; count < 99; count += 1) resultOf(await order(store, '7', { amount: '1' }));
   t.strictSame(refusalOf(await order(store, '7', { amount: '1' })), [409, 2306]);
@@ -164,15 +164,15 @@ t.test('rooms: members alone see and place orders in them; closing frees what th
   const path = await logPath(t);
   const store = await openStore(t, path);
   const room = (verb: string, crm: string, body: Fields) =>
-    as(store, 'markets', crm).act(`rooms/${verb}`, body);
+    caller(store, 'markets', crm).act(`rooms/${verb}`, body);
   const notRoom = (verb: string, crm: string, body: Fields) =>
-    as(store, 'markets', crm).notAct(`rooms/${verb}`, body);
+    caller(store, 'markets', crm).notAct(`rooms/${verb}`, body);
   const made = await room('create', '7', { name: 'Mill', pair: PAIR });
   const roomId = made['id'];
   t.match(made, { ownerId: '7', state: 'open', members: 1, joined: true });
   t.strictSame(refusalOf(await order(store, '8', { roomId })), [403, 2309]);
   const inRoom = { roomId: String(roomId) };
-  t.strictSame(await as(store, 'markets', '8').notRead('orders/list', inRoom), [403, 2309]);
+  t.strictSame(await caller(store, 'markets', '8').notRead('orders/list', inRoom), [403, 2309]);
   t.match(await room('join', '8', { roomId }), { members: 2, joined: true });
   t.match(await room('join', '8', { roomId }), { members: 2 }, 'twice changes nothing');
   resultOf(await order(store, '8', { roomId }));

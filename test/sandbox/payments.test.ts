@@ -5,9 +5,9 @@ import { DECLINED_CARD } from '../../src/sandbox/payments/gate.ts';
 import type { SandboxAnswer, SandboxStore } from '../../src/sandbox/store.ts';
 import { runs } from '../support/depth.ts';
 import {
-  as,
   asHolder,
   balance,
+  caller,
   type Fields,
   get,
   logPath,
@@ -60,7 +60,7 @@ t.test('payment order: paid by card, it books amount less fee and notifies the m
   ]);
   const again = await reopen(t, store, path);
   t.equal(await balance(again, '7', 'DEMO'), '1020.30');
-  const merchant = as(again, 'payments', '7');
+  const merchant = caller(again, 'payments', '7');
   const info = await merchant.read('orders/info', { id: String(order['id']) });
   t.match(info, { state: 'paid', payments: [{ state: 'declined', card: '0002' }, { id: paid['id'] }] });
   const listed = await merchant.read('payments/list', { limit: '1' });
@@ -170,7 +170,7 @@ t.test('payments: every refusal has its code and books nothing', async (t) => {
   for (const [path, query, expected] of reads)
     t.equal(refusalOf(await get(store, `/payments/v1/${path}`, '7', query))[1], expected, path);
   const { id } = resultOf(await create(store));
-  const foreign = await as(store, 'payments', '8').notRead('orders/info', { id: String(id) });
+  const foreign = await caller(store, 'payments', '8').notRead('orders/info', { id: String(id) });
   t.equal(foreign[1], 2401, 'another’s');
   t.equal(await balance(store, '7', 'DEMO'), '1000.00');
 });

@@ -7,8 +7,8 @@ import { SandboxStore } from '../../src/sandbox/store.ts';
 import { CURRENCIES, formatAmount, readAmount } from '../../src/sandbox/wallet/currencies.ts';
 import { runs } from '../support/depth.ts';
 import {
-  as,
   balance,
+  caller,
   type Fields,
   get,
   logPath,
@@ -159,7 +159,7 @@ t.test(
   'wallet: a withdrawal takes amount and fee; the history pages newest first without a gap',
   async (t) => {
     const store = await openStore(t);
-    const ada = as(store, 'wallet', '7');
+    const ada = caller(store, 'wallet', '7');
     const body = { currency: 'DEMO', amount: '998.99', address: 'demo1outside', tag: 'a' };
     const paid = await ada.act('withdrawals/create', body);
     t.match(paid, { txType: 4, fee: '1.00', tag: 'a', partnerInfo: 'demo1outside', balance: '0.01' });

@@ -52,7 +52,7 @@ export function post(
 }
 
 /** Calls of a module by one user, or by the gateway itself; those with `not` are refused, with `[status, code]`. */
-export function as(store: SandboxStore, module: string, crm: string | undefined) {
+export function caller(store: SandboxStore, module: string, crm: string | undefined) {
   const at = (path: string) => `/${module}/v1/${path}`;
   const reading = (path: string, query?: Record<string, string>) => get(store, at(path), crm, query);
   return {

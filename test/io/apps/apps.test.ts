@@ -125,17 +125,14 @@ t.test('apps: what does not fit is 400, names the field and changes nothing', as
   const before = await list();
   const names = (count: number) => Array.from({ length: count }, (_, place) => `C${place}`);
   const numbers = (count: number) => Array.from({ length: count }, (_, place) => place);
+  const controls = ['a\nb', 'a\u0085b', 'a\u2028b', '\ud800'];
+  const invisible = ['Shop\u202ekcatta', '\u2066Shop\u2069', '\u200b\u200d\ufeff', ' \u3164\u2800 '];
+  const addresses = ['https://shop.example/\udc00', `https://a.example/${'a'.repeat(1024)}`];
   const bad: Record<string, unknown[]> = {
     currencies: [names(21), 'EUR', [1], [''], ['E R'], ['A'.repeat(17)], [null]],
     netTypes: [numbers(31), [256], [-1], [1.5], ['1'], 1],
-    name: [
-      ...['', '   ', 'a\nb', 'a'.repeat(65), '\ud800', 'a\u0085b', 'a\u2028b', 'Shop\u202ekcatta'],
-      ...['\u2066Shop\u2069', '\u200b\u200d\ufeff', ' \u3164\u2800 ', 7],
-    ],
-    url: [
-      ...['', 'shop', 'https://shop.example/\udc00', 'javascript:alert(1)', 'https://a b'],
-      ...[`https://a.example/${'a'.repeat(1024)}`, {}],
-    ],
+    name: ['', '   ', 'a'.repeat(65), 7, ...controls, ...invisible],
+    url: ['', 'shop', 'javascript:alert(1)', 'https://a b', {}, ...addresses],
     webhookUrl: ['ftp://a.example', 5],
     id: ['x', '-1', 2 ** 53, '9223372036854775808'],
   };
