@@ -3,7 +3,7 @@ import type { AuditRecord } from '../../../src/actors/runtime/actor.ts';
 import type { AuditEvent } from '../../../src/domain/audit.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { type AccountCommand, account } from '../../support/actors/account-kind.ts';
-import { createTestActors, START_MS } from '../../support/actors/actors.ts';
+import { createTestActors } from '../../support/actors/actors.ts';
 import { rejectsWith } from '../../support/rejections.ts';
 
 t.test('ask: a refusal rejects with its row and writes nothing', async (t) => {
@@ -140,21 +140,6 @@ t.test(
     t.equal(events().at(-1), 'sign_up');
   },
 );
-
-t.test('auditFirst: resolves when the record is on disk, audit does not wait', async (t) => {
-  const { system, journal } = createTestActors({ kinds: [account] });
-  const record: AuditRecord = {
-    utcMs: START_MS,
-    event: 'mcp.tool',
-    userId: '1',
-    fields: { outcome: 'attempt' },
-  };
-  system.audit(record);
-  t.same(journal.auditPage(0, 10), [], 'nothing was awaited');
-  await system.auditFirst({ ...record, event: 'rest.call' });
-  const events = journal.auditPage(0, 10).map((row) => (row.record as { event: string }).event);
-  t.same(events, ['mcp.tool', 'rest.call']);
-});
 
 // covers S21
 t.test('query: an unknown id is answered from the initial state and creates nothing', async (t) => {

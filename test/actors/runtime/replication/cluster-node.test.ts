@@ -117,20 +117,6 @@ withTwoNodes(
   },
 );
 
-withTwoNodes(
-  'an instance of another node follows the log, and keeps following after snapshots',
-  async (t, { cluster, a, b, idA }) => {
-    await a.system.ask(note, idA, { type: 'add' });
-    await cluster.settle();
-    t.equal(b.system.now(note, idA, { type: 'read' }), 1, 'read from the store');
-    for (let turn = 0; turn < 9; turn += 1) {
-      await a.system.ask(note, idA, { type: 'add' });
-      await cluster.settle();
-      t.equal(b.system.now(note, idA, { type: 'read' }), turn + 2);
-    }
-  },
-);
-
 // covers C1
 withTwoNodes(
   'of two nodes that claim a name at once one gets it, the other the conflict',

@@ -137,24 +137,3 @@ t.test('memory log: rows that were trimmed are lost to a reader that is further 
   await t.rejects(answered(client.fetch(1, 10)), LogLost);
   t.equal(await answered(client.append(write(4))), 4);
 });
-
-t.test(
-  'memory log: a planted fault lets a late question land, another expels a node that renews',
-  async (t) => {
-    const log = new MemoryLog({
-      immediate: queueMicrotask,
-      clock: () => 0,
-      leaseMs: LEASE_MS,
-      letsFormerWrite: true,
-      expelsRenewed: true,
-    });
-    const [a, b] = [log.connect(), log.connect()];
-    const one = await a.enter('a');
-    const other = await b.enter('b');
-    const write = { ...one, nodeSeq: 2, body: BODY };
-    await b.join({ ...other, nodeSeq: 1, body: BODY });
-    await a.resolve(write);
-    t.equal(await a.append(write), 2);
-    t.equal(await a.expel(write, other.node, 0), 3);
-  },
-);

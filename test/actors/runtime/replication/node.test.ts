@@ -394,16 +394,6 @@ t.test(
   },
 );
 
-t.test('node: two nodes expel a third, one of them does', async (t) => {
-  const cluster = new TestCluster();
-  const [a, b, c] = await cluster.start('a', 'b', 'c');
-  cluster.crash(cluster.processOf(c));
-  await cluster.pass(LEASE_MS * 1.5);
-  t.equal(a.node.counts.expelled + b.node.counts.expelled, 1);
-  t.same(membersOf(a), [1, 2]);
-  t.same(membersOf(b), [1, 2]);
-});
-
 t.test('node: leaves at once for all others, and admits nothing from then on', async (t) => {
   const cluster = new TestCluster();
   const [a, b] = await cluster.start('a', 'b');
