@@ -18,7 +18,7 @@ import { MiB } from '../../support/files/throttle.ts';
 
 /** Requests that a caller at a steady rate gets at most, in quotas. */
 const SPREAD = 1.06;
-/** What a node that ends may have counted and not said, in quotas: a quarter divided by the nodes (`SharedCounts.note`). */
+/** A node that ends takes along counts that it has not said, in quotas: a quarter divided by the nodes (`SharedCounts.note`). */
 const UNSAID = 1 / 4 / 3;
 const RUNS = 40;
 /** A lease. */
