@@ -82,7 +82,8 @@ t.test('POST events: accepts a batch of the module of its key', async (t) => {
   const { inbox, push } = await startIntake(t);
   const answer = await push(WALLET_KEY, batch(event('wallet', 1), event('wallet', 2)));
   t.same(answer, { status: 200, result: { accepted: 2, duplicates: 0 } });
-  t.match([inbox.taken, inbox.taken.length], [[{ tick: '1' }, { tick: '2' }], 2]);
+  const ticks = inbox.taken.map(({ tick }) => tick);
+  t.same(ticks, ['1', '2']);
   t.same(await push(CHAT_KEY, batch()), { status: 200, result: { accepted: 0, duplicates: 0 } });
 });
 
