@@ -18,6 +18,9 @@ import { pickPort } from '../kit/free-port.ts';
 import { launch, plainEnvironment } from '../kit/launch.ts';
 import { startConformanceUpstream } from './conformance-upstream.ts';
 
+/** The line of the suite with the address that a browser is to open. */
+const ASKED = /(http\S+\/connect\/authorize\?\S+)/;
+
 const SUITE = [
   '-y',
   '-p',
@@ -204,8 +207,6 @@ await stop();
 backend.closeAllConnections();
 backend.close();
 await upstream.close();
-
-const ASKED = /(http\S+\/connect\/authorize\?\S+)/;
 
 /** The exit code of the suite. `suite`: arguments of npx that start it; `folder`: where it leaves its results. */
 async function runAuthorization(

@@ -473,6 +473,17 @@ t.test('proof beats claim: a proven registration takes the key over and ends wha
   refused(t, await addKey(other.sid, key, 'proof'), 409, 1107, 'proof does not beat proof');
 });
 
+t.test('proof beats claim: a sign-up takes over a claimed key', async (t) => {
+  const { signUp, addKey, keys, actors } = start(t);
+  const squatter = await signUp();
+  const key = makeKey();
+  await addKey(squatter.sid, key, 'claim');
+  const { sid } = await signUp(key);
+  await actors.settle();
+  t.same(publicKeysOf(await keys(sid)), [key.publicKey]);
+  t.same(publicKeysOf(await keys(squatter.sid)), [squatter.key.publicKey]);
+});
+
 // covers S79
 t.test('login: a key that was only claimed opens no session of the account that claimed it', async (t) => {
   const { signUp, addKey, login, sessions, mcpLogin, allowAgent, loginLog } = start(t);

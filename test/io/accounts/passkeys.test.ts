@@ -500,6 +500,18 @@ t.test(
   },
 );
 
+t.test('removal: ends the sessions of the passkey, and only those', async (t) => {
+  const { register, signIn, signUp, keys, changeKey, alive } = start(t);
+  const { sid } = await signUp();
+  const passkey = makePasskey();
+  await register(passkey, {}, sid);
+  const byPasskey = sidFrom(await signIn(passkey));
+  const keyId = (await keys(sid)).find((key) => key.publicKey === passkey.id)?.id;
+  t.match((await changeKey('remove_key', sid, { keyId })).result, { keyId, sessionsClosed: 1 });
+  t.same([await alive(byPasskey), await alive(sid)], [false, true]);
+  refused(t, await signIn(passkey), 401, 1101);
+});
+
 t.test(
   'repeat: the same Idempotency-Key adds one passkey and gets one answer, over a restart too',
   async (t) => {

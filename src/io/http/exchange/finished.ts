@@ -1,6 +1,7 @@
 /** The record of a finished request for the log, the metrics and the channels that instrumentation subscribes to. */
 import { channel } from 'node:diagnostics_channel';
 import type { ErrorName } from '../../../domain/errors.ts';
+import { SECOND_MS } from '../../../domain/time.ts';
 import type { AnyRoute } from '../table/route.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -36,7 +37,11 @@ const UNROUTED_SEGMENTS_SHOWN = 3;
 /** Characters of a segment that is shown; codes of files and sessions are longer. */
 const WORD_LENGTH_MAX = 20;
 
-export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest {
+/**
+ * A short request does without a read of the clock, which costs 50 ns. During a long one the clock
+ * may have been set, or the machine have slept.
+ */
+export function recordOf(exchange: Exchange, elapsedMs: number, clock: () => number): FinishedRequest {
   const { head, client } = exchange;
   const route = exchange.ready?.route;
   const durationMs = elapsedMs - exchange.startedMs;
@@ -47,7 +52,7 @@ export function recordOf(exchange: Exchange, elapsedMs: number): FinishedRequest
     status: exchange.status,
     error: exchange.error,
     durationMs,
-    finishedMs: Math.floor(exchange.nowMs + durationMs),
+    finishedMs: durationMs < SECOND_MS ? Math.floor(exchange.nowMs + durationMs) : clock(),
     responseBytes: exchange.sentBytes,
     clientAddress: client.address,
     userAgent: client.userAgent,

@@ -94,8 +94,8 @@ function upgrade(exchange: Exchange, pipeline: PipelineContext, reply: UpgradeRe
 export function settle(exchange: Exchange, pipeline: PipelineContext): void {
   if (exchange.settled) return;
   exchange.settled = true;
-  const { elapsed, tracing, observers } = pipeline.options;
-  const record = recordOf(exchange, elapsed());
+  const { clock, elapsed, tracing, observers } = pipeline.options;
+  const record = recordOf(exchange, elapsed(), clock);
   if (exchange.span !== undefined) tracing?.end(exchange.span.root, record);
   if (observers !== undefined) for (const observer of observers) observer.observe(record);
   if (!exchange.running) pipeline.inFlight.remove(exchange);
