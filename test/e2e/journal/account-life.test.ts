@@ -6,6 +6,7 @@ import { listenFor } from '../../../kit/http.ts';
 import { launch } from '../../../kit/launch.ts';
 import { textsInRows } from '../../support/actors/journal-rows.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
+import { until } from '../../support/http.ts';
 import { arrival } from '../../support/outbox.ts';
 
 t.setTimeout(240_000);
@@ -72,6 +73,8 @@ t.test(
     t.equal((await request(`${url}/auth/v1/account`, { headers })).status, 401);
     t.equal((await logIn(url, ada.key)).status, 401);
     await shop.hears(1);
+    // Messages of the removal may still be on their way to the application and the codes.
+    await until(async () => (await textsInRows(dataPath, texts)).length === 0);
     await gateway.kill();
     t.same(await textsInRows(dataPath, texts), [], 'after kill -9');
     gateway = await start();
