@@ -44,6 +44,9 @@ export async function seedLog({ url, secrets, dataPath, accounts }: SeededLogOpt
     onFatal(error) {
       throw error;
     },
+    onBug({ error }) {
+      throw error;
+    },
   });
   await node.start();
   const isIn = () => view.admits;

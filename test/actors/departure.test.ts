@@ -120,7 +120,7 @@ t.test('departure: a call that waited is made at the new owner, once', async (t)
 t.test('departure: rows on their way to the store are visible before it closes', async (t) => {
   const writes: (() => void)[] = [];
   const store = new MemoryJournal({ immediate: (run) => writes.push(run) });
-  const replica = new Replica({ store, isOwn: () => false, logId: 'life' });
+  const replica = new Replica({ store, isOwn: () => false, logId: 'life', onBug: t.fail });
   const order: string[] = [];
   replica.follow({ applied: () => undefined, membersChanged: () => order.push('read') });
   const body = encodeMember({ type: 'join' });

@@ -249,7 +249,7 @@ export const CLUSTER_RULES: readonly Rule[] = [
     for: '0m',
     severity: 'page',
     summary: 'The nodes refused writes that no correct node makes.',
-    look: 'A bug: the node that wrote them stops with exit code 70. Keep the log, and report it.',
+    look: 'A bug: the node that wrote them stops with exit code 70. The log line "turn not judged" has the stack of a turn that threw.',
     act: 'Run the same version on all nodes, keep the logs of all, and report it. What was acknowledged is safe.',
   },
   {

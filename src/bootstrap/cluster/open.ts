@@ -158,6 +158,7 @@ export async function openCluster(
     ...(observer === undefined ? {} : { observer }),
     firstSeq: randomInt(FIRST_SEQ_MAX),
     onFatal,
+    onBug: ({ error, ...turn }) => log.write('turnNotJudged', { ...turn, err: error }),
   });
   holder.parts = parts;
   const watch = new NodeWatch({ name, configHash: () => self.configHash, log, monotonicMs });

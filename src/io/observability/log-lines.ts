@@ -149,6 +149,7 @@ export const PROGRAM_LINES = {
     'command',
     'err',
   ),
+  turnNotJudged: error('turn not judged', 'A bug: every node refuses the turn.', 'kind', 'id', 'err'),
   requestFailed: error('request failed', 'A bug: answered with 500.', 'err', 'requestId'),
   sessionUnwritten: error('session use not written', 'Its last use stays that of before.', 'err'),
   workerFault: error(

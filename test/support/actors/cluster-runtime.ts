@@ -111,7 +111,7 @@ export class RuntimeProcess {
 
   constructor(options: RuntimeProcessOptions) {
     this.#options = options;
-    const { disk, tools, fault } = options;
+    const { disk, tools, fault, onBug } = options;
     disk.whenWritten = (run) =>
       tools.schedule.immediate(() => {
         if (!this.#isStopped) run();
@@ -123,6 +123,7 @@ export class RuntimeProcess {
       leaseMs: LEASE_MS,
       judge: judgeOf(fault, tools.name),
       sampleRows: SAMPLE_ROWS,
+      onBug: ({ error }) => onBug(error),
       monotonicMs: fault === 'a clock that steps decides expulsions' ? tools.clock : tools.monotonicMs,
       peers: (listener) =>
         tools.peers({

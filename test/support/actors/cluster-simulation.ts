@@ -92,14 +92,15 @@ class History extends ClusterHistory<RuntimeProcess, Disk, ClusterSimulationOpti
     this.#randomBytes = seededBytes(seed);
   }
 
+  readonly #onBug = (error: unknown) => this.break(`bug: ${String(error)}`);
+
   protected newDisk(): Disk {
     return new Disk(this.options.fault);
   }
 
   protected start(tools: ProcessTools): RuntimeProcess {
-    const onBug = (error: unknown) => this.break(`bug: ${String(error)}`);
     const [disk, kind, randomBytes] = [this.diskOf(tools.name), this.#kind, this.#randomBytes];
-    return new RuntimeProcess({ disk, tools, kind, randomBytes, fault: this.options.fault, onBug });
+    return new RuntimeProcess({ disk, tools, kind, randomBytes, fault: this.options.fault, onBug: this.#onBug });
   }
 
   /** Slow work that the simulation ends when it likes. */
@@ -214,6 +215,7 @@ class History extends ClusterHistory<RuntimeProcess, Disk, ClusterSimulationOpti
       logId: 'memory',
       judge: judgeOf(this.options.fault, name),
       sampleRows: SAMPLE_ROWS,
+      onBug: ({ error }) => this.#onBug(error),
     });
   }
 

@@ -50,6 +50,8 @@ export class TestCluster {
       for (const [index, listener] of this.#listeners.entries()) if (index !== position) tell(listener);
     };
     const onFatal = (error: Error) => fatal.push(error);
+    const onBug = ({ error }: { readonly error: unknown }) =>
+      fatal.push(error instanceof Error ? error : new Error(String(error)));
     const clock = () => this.clock.nowMs + (this.members[position]?.skewMs ?? 0);
     const parts = createClusterNode({
       store,
@@ -69,6 +71,7 @@ export class TestCluster {
       name,
       ...given,
       onFatal,
+      onBug,
     });
     await parts.node.start();
     const system = createActorSystem({
@@ -82,7 +85,7 @@ export class TestCluster {
       randomBytes: seededBytes(position),
       schedule,
       onFatal,
-      onBug: ({ error }) => fatal.push(error instanceof Error ? error : new Error(String(error))),
+      onBug,
     });
     const member = { ...parts, store, system, isUnlinked: false, skewMs: 0, fatal };
     this.members.push(member);

@@ -75,9 +75,13 @@ export class EventProcess implements Application {
       store: disk.journal,
       leaseMs: LEASE_MS,
       eventWrites: faultyWrites(fault),
+      onBug: this.#onBug,
     });
     this.#start().catch((error: Error) => tools.onFatal(error));
   }
+
+  readonly #onBug = ({ error }: { readonly error: unknown }): void =>
+    this.#options.tools.onFatal(error instanceof Error ? error : new Error(String(error)));
 
   get node(): LogNode {
     return this.cluster.node;
@@ -116,7 +120,7 @@ export class EventProcess implements Application {
       schedule,
       limits: LIMITS,
       onFatal: (error) => tools.onFatal(error),
-      onBug: ({ error }) => tools.onFatal(error instanceof Error ? error : new Error(String(error))),
+      onBug: this.#onBug,
     });
     await this.node.start();
     const { administration } = system;

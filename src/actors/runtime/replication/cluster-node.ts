@@ -22,6 +22,7 @@ interface ClusterNodeOptions extends Omit<LogNodeOptions, 'sink' | 'logId' | 'en
   /** Planted faults of the simulation: the verdict that is used instead. */
   readonly judge?: ReplicaOptions['judge'];
   readonly eventWrites?: ReplicaOptions['eventWrites'];
+  readonly onBug: ReplicaOptions['onBug'];
   readonly observer?: NodeObserver;
 }
 

@@ -36,6 +36,13 @@ export interface ReplicaListener {
   membersChanged(before: Members, now: Members, change: MemberChange): void;
 }
 
+/** A turn that could not be judged or applied. */
+export interface UnjudgedTurn {
+  readonly kind: string;
+  readonly id: string;
+  readonly error: unknown;
+}
+
 export interface ReplicaOptions {
   readonly store: Journal;
   /** Has this process written the row? */
@@ -48,6 +55,7 @@ export interface ReplicaOptions {
   readonly eventWrites?: BatchViewOptions['eventWrites'];
   /** Other nodes compare digests at multiples of this position; all nodes have the same. */
   readonly sampleRows?: number | undefined;
+  readonly onBug: (report: UnjudgedTurn) => void;
 }
 
 export class Replica implements RowSink {
@@ -248,8 +256,9 @@ export class Replica implements RowSink {
       if (verdict === VERDICT.applied) return { verdict, applied: view.apply(turn) };
       this.#count(verdict);
       return { verdict };
-    } catch {
+    } catch (error) {
       this.turnsRefused.thrown += 1;
+      this.#options.onBug({ kind: turn.kind, id: turn.id, error });
       return { verdict: VERDICT.refused };
     }
   }

@@ -76,6 +76,7 @@ async function replicated(t: Test, store: Journal): Promise<Journal> {
     leaseMs: 1_000,
     name: 'a',
     onFatal: (error) => t.fail(error.message),
+    onBug: ({ error }) => t.error(error),
   });
   await node.start();
   t.teardown(() => node.stop());

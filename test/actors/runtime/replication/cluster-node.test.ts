@@ -261,7 +261,7 @@ withTwoNodes(
       BigInt(await b.system.ask(note, idA, { type: 'mark' })),
     ];
     t.ok(before < after && after < next, `${before} ${after} ${next}`);
-    const started = new Replica({ store: b.store, isOwn: () => false, logId: '' });
+    const started = new Replica({ store: b.store, isOwn: () => false, logId: '', onBug: t.fail });
     t.equal(started.newestId, next);
   },
 );
@@ -289,11 +289,12 @@ withTwoNodes('rows that arrive before a node has entered are of a named log', as
     },
     schedule: { immediate: (run: () => void) => setImmediate(run), timer: cluster.clock.timer },
     onFatal: (error) => t.fail(error.message),
+    onBug: ({ error }) => t.error(error),
   });
   void node.enter();
   for (const row of cluster.log.rows) push(row);
   await cluster.settle();
   node.stop();
-  const started = new Replica({ store, isOwn: () => false, logId: '' });
+  const started = new Replica({ store, isOwn: () => false, logId: '', onBug: t.fail });
   t.same([started.position, started.logId], [a.replica.position, 'memory']);
 });

@@ -49,7 +49,7 @@ function joins(count: number): LogRow[] {
 }
 
 function replicaOver(store: MemoryJournal): Replica {
-  return new Replica({ store, isOwn: () => false, logId: 'life' });
+  return new Replica({ store, isOwn: () => false, logId: 'life', onBug: t.fail });
 }
 
 t.test(

@@ -4,16 +4,17 @@ import { MemoryJournal } from '../../../../kit/journal/memory.ts';
 import type { JournalTurn, Operation } from '../../../../src/actors/runtime/journal/port.ts';
 import { encodeMember, encodeTurns } from '../../../../src/actors/runtime/replication/entry.ts';
 import { judge } from '../../../../src/actors/runtime/replication/judge.ts';
-import { Replica } from '../../../../src/actors/runtime/replication/replica.ts';
+import { Replica, type UnjudgedTurn } from '../../../../src/actors/runtime/replication/replica.ts';
 
 const MEMBER = { node: 1, incarnation: 2 };
 
 t.test(
-  'replica: refused turns are counted by reason, those that throw apart, and later rows are applied',
+  'replica: refused turns are counted by reason, those that throw are told, and later rows are applied',
   async (t) => {
     const store = new MemoryJournal({ immediate: (run) => setImmediate(run) });
+    const bugs: UnjudgedTurn[] = [];
     const replica = new Replica({
-      ...{ store, isOwn: () => false, logId: 'life' },
+      ...{ store, isOwn: () => false, logId: 'life', onBug: (report: UnjudgedTurn) => bugs.push(report) },
       judge(turn, writer, view) {
         if (turn.id === 'thrown') throw new Error('a bug of the judge');
         return judge(turn, writer, view);
@@ -44,6 +45,8 @@ t.test(
       bodies.map(([body, node], index) => ({ ...MEMBER, node, position: index + 1, nodeSeq: index, body })),
     );
     t.same(replica.turnsRefused, { fenced: 1, stale: 1, conflict: 1, refused: 2, thrown: 1 });
+    t.match(bugs, [{ kind: 'user', id: 'thrown', error: { message: 'a bug of the judge' } }]);
+    t.equal(bugs.length, 1);
     t.equal(replica.position, bodies.length);
     t.equal(store.lastSeq('user', 'a'), 2, 'later rows are applied');
     t.equal(store.lastSeq('user', 'thrown'), 0);
