@@ -9,7 +9,7 @@ import { Replica, type UnjudgedTurn } from '../../../../src/actors/runtime/repli
 const MEMBER = { node: 1, incarnation: 2 };
 
 t.test(
-  'replica: refused turns are counted by reason, those that throw are told, and later rows are applied',
+  'replica: refused turns are counted by reason, those that throw are reported, and later rows are applied',
   async (t) => {
     const store = new MemoryJournal({ immediate: (run) => setImmediate(run) });
     const bugs: UnjudgedTurn[] = [];
