@@ -100,7 +100,14 @@ class History extends ClusterHistory<RuntimeProcess, Disk, ClusterSimulationOpti
 
   protected start(tools: ProcessTools): RuntimeProcess {
     const [disk, kind, randomBytes] = [this.diskOf(tools.name), this.#kind, this.#randomBytes];
-    return new RuntimeProcess({ disk, tools, kind, randomBytes, fault: this.options.fault, onBug: this.#onBug });
+    return new RuntimeProcess({
+      disk,
+      tools,
+      kind,
+      randomBytes,
+      fault: this.options.fault,
+      onBug: this.#onBug,
+    });
   }
 
   /** Slow work that the simulation ends when it likes. */
