@@ -138,10 +138,7 @@ export async function openCluster(
   const self = { address, version, configHash: agreementOf(configuration) };
   const secrets = secretsOf(cluster);
   const { dataPath } = configuration;
-  const onFatal = (error: Error) => {
-    markEnd(dataPath, error);
-    options.onFatal(error);
-  };
+  const { onFatal, onBug } = failuresOf(dataPath, options);
   const pgLog = createPgLog(cluster, { ...options, holder, links, self, secrets });
   const parts = createClusterNode({
     store: journal,
@@ -157,8 +154,7 @@ export async function openCluster(
     name,
     ...(observer === undefined ? {} : { observer }),
     firstSeq: randomInt(FIRST_SEQ_MAX),
-    onFatal,
-    onBug: ({ error, ...turn }) => log.write('turnNotJudged', { ...turn, err: error }),
+    ...{ onFatal, onBug },
   });
   holder.parts = parts;
   const watch = new NodeWatch({ name, configHash: () => self.configHash, log, monotonicMs });
@@ -208,6 +204,19 @@ export async function openCluster(
       await links.close();
       pgLog.close();
     },
+  };
+}
+
+function failuresOf(
+  dataPath: string,
+  options: AssemblyOptions,
+): Pick<Parameters<typeof createClusterNode>[0], 'onFatal' | 'onBug'> {
+  return {
+    onFatal(error) {
+      markEnd(dataPath, error);
+      options.onFatal(error);
+    },
+    onBug: ({ error, ...turn }) => options.log.write('turnNotJudged', { ...turn, err: error }),
   };
 }
 
