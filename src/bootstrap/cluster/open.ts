@@ -209,7 +209,7 @@ export async function openCluster(
 
 function failuresOf(
   dataPath: string,
-  options: AssemblyOptions,
+  options: ClusterOptions,
 ): Pick<Parameters<typeof createClusterNode>[0], 'onFatal' | 'onBug'> {
   return {
     onFatal(error) {
