@@ -2,7 +2,7 @@
  * Definition of a sandbox module: a table of endpoints over a state that changes only by applying records, live and on
  * replay; and input readers, which name the field that they refuse.
  */
-import { compileJsonSchema } from '../domain/schema.ts';
+import { compileJsonSchema, compileWhenAsked } from '../domain/schema.ts';
 import type { ModuleCall } from './call-arguments.ts';
 import type { DavAnswer, DavCall } from './dav.ts';
 import { SandboxError } from './errors.ts';
@@ -69,7 +69,7 @@ export function endpointOf<Endpoints extends Interface>(
 
 /** A member with null counts as left out. */
 function checked(takes: JsonSchema, handle: Handle): Handle {
-  const schema = compileJsonSchema(takes);
+  const schema = compileWhenAsked(takes, () => compileJsonSchema(takes));
   const properties = takes['properties'] as Readonly<Record<string, JsonSchema>>;
   return (call) => {
     const query = [...call.query].map(([name, text]) => [name, queryValue(properties[name], text)] as const);
