@@ -96,7 +96,7 @@ export async function assemble(configuration: Configuration, given: AssemblyOpti
   const listeners = await reserveListeners(configuration, settings, bounds, log);
   const { publicServer, renewCertificate, exchange } = listeners;
   const { folder, options } = await openFolder(configuration, given);
-  const sandbox = await startSandbox(configuration, log);
+  const sandbox = await startSandbox(configuration, log, given.sandboxThread);
   const addresses = moduleAddresses(configuration, sandbox);
   const catalogs = openCatalog(configuration, addresses, options, () => ({ ...deps, eventLog: events.log }));
   const opened = await openActorJournal(configuration, settings, options);

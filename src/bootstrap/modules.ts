@@ -5,7 +5,7 @@ import { CONTACT_SYNC_METHODS, type Configuration } from '../domain/config/confi
 import type { KnownModule } from '../io/admin/modules.ts';
 import type { Log } from '../io/observability/log.ts';
 import type { ModuleRules } from '../io/proxy/reach.ts';
-import { SANDBOX_MODULES, type SandboxModuleName } from '../sandbox/modules.ts';
+import { SANDBOX_MODULES, type SandboxModuleName, type SandboxThread } from '../sandbox/start.ts';
 import { type SupervisedSandbox, superviseSandbox } from '../sandbox/supervisor.ts';
 import { JournalUnusable } from './data-directory.ts';
 
@@ -30,13 +30,19 @@ export function moduleRules(
   return rules;
 }
 
+/** `thread`: one that has been loading since before the gateway was. */
 export async function startSandbox(
   configuration: Configuration,
   log: Log,
+  thread: SandboxThread | undefined,
 ): Promise<SupervisedSandbox | undefined> {
   const modules = sandboxNames(configuration);
-  if (modules.length === 0) return undefined;
+  if (modules.length === 0) {
+    await thread?.worker.terminate();
+    return undefined;
+  }
   const supervision = {
+    thread,
     elapsed: () => performance.now(),
     timer: nodeSchedule.timer,
     onEnd: (error: unknown, waitMs: number) => log.write('sandboxEnded', { err: error, waitMs }),

@@ -25,7 +25,7 @@ import { actorPins } from '../io/mcp/upstreams/pins.ts';
 import { UpstreamServers } from '../io/mcp/upstreams/servers.ts';
 import type { Offer, UpstreamTool } from '../io/mcp/upstreams/types.ts';
 import type { Log } from '../io/observability/log.ts';
-import { SANDBOX_MODULES } from '../sandbox/modules.ts';
+import { SANDBOX_MODULES } from '../sandbox/start.ts';
 
 /** Faults of the custom tools and resources of a file, before anything starts. */
 export function checkCatalog(file: unknown, sandbox: boolean): readonly Fault[] {

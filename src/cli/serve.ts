@@ -8,6 +8,7 @@ import type { Flags } from '../config/load.ts';
 import { SECOND_MS } from '../domain/time.ts';
 import { ClusterUnusable } from '../io/cluster/failures.ts';
 import { createLog, type Log } from '../io/observability/log.ts';
+import { createSandboxThread } from '../sandbox/start.ts';
 import { banner } from './banner.ts';
 import { EXIT, load, loadOrEnd, print, VERSION } from './output.ts';
 import { endProcess, limitUntilEnd } from './process-end.ts';
@@ -33,11 +34,13 @@ export async function serve(flags: Flags): Promise<void> {
   const running: { gateway?: Assembly } = {};
   handleSignals(running, log);
   const progress = limitStart();
+  const sandboxThread = configuration.sandbox ? createSandboxThread() : undefined;
   const { assemble } = loadGateway();
   const gateway = await assemble(configuration, {
     version: VERSION,
     log,
     newJournal: flags.newJournal,
+    sandboxThread,
     readAgain: () => load(flags),
     onProgress: progress.beat,
     onFatal(error) {

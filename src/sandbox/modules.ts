@@ -10,12 +10,10 @@ import type { SandboxModule } from './module.ts';
 import { PAYMENTS_SCHEMAS } from './payments/interface.ts';
 import { createPayments } from './payments/payments.ts';
 import { type JsonSchema, SHARED_SCHEMAS } from './schemas.ts';
+import type { SandboxModuleName } from './start.ts';
 import { WALLET_SCHEMAS } from './wallet/interface.ts';
 import { Ledger } from './wallet/ledger.ts';
 import { createWallet } from './wallet/wallet.ts';
-
-export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core', 'contacts'] as const;
-export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
 
 /** Schemas by their names in docs/modules.openapi.json. */
 export const SANDBOX_SCHEMAS: Readonly<Record<string, JsonSchema>> = {

@@ -4,8 +4,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { SANDBOX_MODULES, type SandboxModuleName } from './modules.ts';
-import type { SandboxListening, SandboxNotice, SandboxWorkerData } from './worker.ts';
+
+export const SANDBOX_MODULES = ['wallet', 'chat', 'markets', 'payments', 'core', 'contacts'] as const;
+export type SandboxModuleName = (typeof SANDBOX_MODULES)[number];
 
 export interface SandboxOptions {
   /** The gateway's `DataPath`; the sandbox keeps `sandbox/` in it. */
@@ -30,21 +31,57 @@ export interface RunningSandbox {
   close(): Promise<void>;
 }
 
+/** The first message to the thread. */
+export interface SandboxServing {
+  readonly dataPath: string;
+  readonly modules: readonly string[];
+  /** 0: a free one. */
+  readonly port: number;
+}
+
+/** Messages to the thread: serve; close; or a user who signed up at the gateway. */
+export type SandboxOrder = SandboxServing | 'close' | { readonly signedUp: string };
+
+/** The one message of the thread. */
+export interface SandboxListening {
+  readonly url: string;
+}
+
+/** A thread that loads the modules, and serves nothing yet. The process does not wait for it. */
+export interface SandboxThread {
+  readonly worker: Worker;
+  readonly exited: Promise<void>;
+  /** Resolves with the reason of the end, also after an order to close. */
+  readonly ended: Promise<Error>;
+}
+
+export function createSandboxThread(): SandboxThread {
+  const worker = new Worker(new URL('./worker.js', import.meta.url), { name: 'sandbox' });
+  worker.unref();
+  const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+  const ended = new Promise<Error>((resolve) => {
+    worker.once('error', resolve);
+    worker.once('exit', (code) => resolve(new Error(`the sandbox thread ended with code ${code}`)));
+  });
+  return { worker, exited, ended };
+}
+
 /** Resolves when the modules listen; rejects when the thread cannot start (a damaged log, no permission). */
-export async function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
+export async function startSandbox(
+  options: SandboxOptions,
+  { worker, exited, ended }: SandboxThread = createSandboxThread(),
+): Promise<RunningSandbox> {
   const modules = options.modules ?? SANDBOX_MODULES;
   const moduleKey = openModuleKey(options.dataPath);
-  const workerData: SandboxWorkerData = { dataPath: options.dataPath, modules, port: options.port ?? 0 };
-  const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData, name: 'sandbox' });
-  const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+  worker.ref();
   let closing = false;
   const crashed = new Promise<Error>((resolve) => {
-    worker.once('error', resolve);
-    worker.once('exit', (code) => {
-      if (!closing) resolve(new Error(`the sandbox thread ended with code ${code}`));
+    void ended.then((error) => {
+      if (!closing) resolve(error);
     });
   });
-  const tell = (notice: SandboxNotice) => worker.postMessage(notice);
+  const tell = (order: SandboxOrder) => worker.postMessage(order);
+  tell({ dataPath: options.dataPath, modules, port: options.port ?? 0 });
   const signedUp = (userId: string) => tell({ signedUp: userId });
   const close = (): Promise<void> => {
     if (!closing) tell('close');

@@ -3,7 +3,7 @@
  * fails. A full disk ends it, so that no unwritten result is answered.
  */
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts';
-import { type RunningSandbox, type SandboxOptions, startSandbox } from './start.ts';
+import { type RunningSandbox, type SandboxOptions, type SandboxThread, startSandbox } from './start.ts';
 
 const FIRST_WAIT_MS = SECOND_MS;
 const WAIT_MAX_MS = MINUTE_MS;
@@ -12,7 +12,9 @@ const STAYED_MS = MINUTE_MS;
 
 interface SandboxSupervisorOptions {
   /** `startSandbox` unless given. */
-  readonly start?: (options: SandboxOptions) => Promise<RunningSandbox>;
+  readonly start?: (options: SandboxOptions, thread?: SandboxThread) => Promise<RunningSandbox>;
+  /** The first start takes it; later ones create theirs. */
+  readonly thread?: SandboxThread | undefined;
   /** Milliseconds, monotonic. */
   readonly elapsed: () => number;
   /** Runs once after `delayMs`; what it returns cancels it. */
@@ -31,8 +33,8 @@ export async function superviseSandbox(
   options: SandboxOptions,
   supervision: SandboxSupervisorOptions,
 ): Promise<SupervisedSandbox> {
-  const { start = startSandbox } = supervision;
-  const supervisor = new Supervisor(options, await start(options), supervision);
+  const { start = startSandbox, thread } = supervision;
+  const supervisor = new Supervisor(options, await start(options, thread), supervision);
   const { url, modules, moduleKey } = supervisor.first;
   return {
     url,

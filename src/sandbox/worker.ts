@@ -1,32 +1,16 @@
-/** The sandbox's thread: opens the log, serves, and stops on request. A fatal error ends the thread. */
+/** The sandbox's thread: opens the log, serves, and stops, each on request. A fatal error ends the thread. */
 import { join } from 'node:path';
-import { parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort } from 'node:worker_threads';
 import { serveSandbox } from './server.ts';
+import type { SandboxListening, SandboxOrder, SandboxServing } from './start.ts';
 import { SandboxStore } from './store.ts';
 
-export interface SandboxWorkerData {
-  readonly dataPath: string;
-  readonly modules: readonly string[];
-  /** 0: a free one. */
-  readonly port: number;
-}
-
-/** Messages to the thread: close, or a user who signed up at the gateway. */
-export type SandboxNotice = 'close' | { readonly signedUp: string };
-
-/** The one message of the thread. */
-export interface SandboxListening {
-  readonly url: string;
-}
-
-async function run(data: SandboxWorkerData): Promise<void> {
-  const port = parentPort;
-  if (port === null) throw new Error('the sandbox runs in a worker thread');
-  const store = await SandboxStore.open(join(data.dataPath, 'sandbox', 'log.jsonl'), Date.now);
-  const server = await serveSandbox(store, data, endThread);
-  port.on('message', (notice: SandboxNotice) => {
-    if (notice !== 'close') {
-      store.signedUp(notice.signedUp, data.modules).catch(endThread);
+async function serve(port: MessagePort, serving: SandboxServing): Promise<void> {
+  const store = await SandboxStore.open(join(serving.dataPath, 'sandbox', 'log.jsonl'), Date.now);
+  const server = await serveSandbox(store, serving, endThread);
+  port.on('message', (order: Exclude<SandboxOrder, SandboxServing>) => {
+    if (order !== 'close') {
+      store.signedUp(order.signedUp, serving.modules).catch(endThread);
       return;
     }
     server
@@ -44,4 +28,6 @@ function endThread(error: unknown): void {
   });
 }
 
-await run(workerData as SandboxWorkerData);
+const port = parentPort;
+if (port === null) throw new Error('the sandbox runs in a worker thread');
+port.once('message', (serving: SandboxServing) => void serve(port, serving).catch(endThread));

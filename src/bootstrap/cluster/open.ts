@@ -26,7 +26,6 @@ import { AUDIT_VERBS, type ClusterAudit, openClusterAudit } from '../../io/clust
 import { linkKeys } from '../../io/cluster/handshake.ts';
 import { createLinkLog } from '../../io/cluster/link-log.ts';
 import { type ClusterFacts, clusterFacts, clusterReadings } from '../../io/cluster/node-facts.ts';
-import { markEnd } from '../../io/cluster/node-folder.ts';
 import type { NodeDescription } from '../../io/cluster/node-table.ts';
 import { type DatabaseRefusals, NodeWatch } from '../../io/cluster/node-watch.ts';
 import { PeerLinks } from '../../io/cluster/peers.ts';
@@ -50,7 +49,7 @@ import { folderOf, type SharedFolder } from './folder.ts';
 import { linkLimits } from './limits.ts';
 import { followNodes, type KnownNodes, NOTHING_READ, openLinks, reportOf } from './nodes.ts';
 import { OwnedWork } from './owned-work.ts';
-import { startUpkeep } from './replica.ts';
+import { replicaFailures, startUpkeep } from './replica.ts';
 
 /** Bound of what the rows of a process are numbered from; the largest that Node draws is 2^48. */
 const FIRST_SEQ_MAX = 2 ** 47;
@@ -138,7 +137,7 @@ export async function openCluster(
   const self = { address, version, configHash: agreementOf(configuration) };
   const secrets = secretsOf(cluster);
   const { dataPath } = configuration;
-  const { onFatal, onBug } = failuresOf(dataPath, options);
+  const { onFatal, onBug } = replicaFailures(dataPath, options);
   const pgLog = createPgLog(cluster, { ...options, holder, links, self, secrets });
   const parts = createClusterNode({
     store: journal,
@@ -204,19 +203,6 @@ export async function openCluster(
       await links.close();
       pgLog.close();
     },
-  };
-}
-
-function failuresOf(
-  dataPath: string,
-  options: ClusterOptions,
-): Pick<Parameters<typeof createClusterNode>[0], 'onFatal' | 'onBug'> {
-  return {
-    onFatal(error) {
-      markEnd(dataPath, error);
-      options.onFatal(error);
-    },
-    onBug: ({ error, ...turn }) => options.log.write('turnNotJudged', { ...turn, err: error }),
   };
 }
 

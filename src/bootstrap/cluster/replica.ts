@@ -8,12 +8,13 @@ import type { DiskJournal } from '../../actors/runtime/journal/lmdb.ts';
 import type { ClusterNode } from '../../actors/runtime/replication/cluster-node.ts';
 import { compareCheckpoint } from '../../actors/runtime/replication/digests.ts';
 import { checkLog } from '../../actors/runtime/replication/port.ts';
+import type { UnjudgedTurn } from '../../actors/runtime/replication/replica.ts';
 import { nodeSchedule } from '../../actors/runtime/runtime-context.ts';
 import type { ClusterConfiguration } from '../../domain/config/configuration.ts';
 import { Checkpoints, type ReplicaCheckpoint } from '../../io/cluster/checkpoints.ts';
 import { ClusterUnusable } from '../../io/cluster/failures.ts';
 import { LogPartitions } from '../../io/cluster/log-partitions.ts';
-import { type AsideReason, setAside } from '../../io/cluster/node-folder.ts';
+import { type AsideReason, markEnd, setAside } from '../../io/cluster/node-folder.ts';
 import type { DatabaseRefusals } from '../../io/cluster/node-watch.ts';
 import type { Head } from '../../io/cluster/pg-schema.ts';
 import { openHead, untilAnswered } from '../../io/cluster/pg-start.ts';
@@ -169,4 +170,18 @@ export async function storeState(
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
+}
+
+/** Returns what a node does when its copy of the state cannot go on, and when a turn cannot be judged. */
+export function replicaFailures(
+  dataPath: string,
+  { onFatal, log }: { readonly onFatal: (error: Error) => void; readonly log: Log },
+) {
+  return {
+    onFatal(error: Error) {
+      markEnd(dataPath, error);
+      onFatal(error);
+    },
+    onBug: ({ error, ...turn }: UnjudgedTurn) => log.write('turnNotJudged', { ...turn, err: error }),
+  };
 }

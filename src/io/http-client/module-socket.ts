@@ -3,7 +3,8 @@
  * An answer other than 101 is streamed to the listener of a relayed call.
  */
 import type { IncomingMessage } from 'node:http';
-import { WebSocket } from 'ws';
+import { createRequire } from 'node:module';
+import type { WebSocket } from 'ws';
 import { CLOSE, MESSAGE_MAX_BYTES } from '../../domain/web-sockets.ts';
 import { answerFault, contentTypeOf } from './attempt.ts';
 import { type Address, openSocket } from './connection.ts';
@@ -36,6 +37,10 @@ export interface ModuleSocketListener {
   closed(code: number, reason: Buffer): void;
 }
 
+const require = createRequire(import.meta.url);
+/** Loaded with the first socket, so that a start does not wait for it. */
+const library = () => require('ws') as typeof import('ws');
+
 /** The handshake has ended: with an answer, or with the reason why there is none. */
 type HandshakeEnd = 'answered' | ModuleError;
 
@@ -62,6 +67,7 @@ export class ModuleSocket implements RelayFlow {
     const { url, protocols } = request;
     // The path is written as it is: `URL` would encode some of its characters.
     const target = url.pathname + url.search;
+    const { WebSocket } = library();
     this.#socket = new WebSocket(url.origin, [...protocols], {
       headers: fieldsOf(request),
       maxPayload: MESSAGE_MAX_BYTES,
