@@ -4,8 +4,9 @@
  * @param system the system of Swagger UI, whose own React makes the elements
  * @returns a plugin with the layout `ExplorerLayout`
  */
-export function explorerPlugin({ React: { createElement: make } }) {
+export function explorerPlugin({ React: { createElement: make }, fn: { resolveSubtree } }) {
   return {
+    fn: { resolveSubtree: (whole, path, options) => resolveSubtree(partOf(whole, path), path, options) },
     components: { ExplorerLayout: layoutWith(make) },
     wrapComponents: {
       // The path of an operation is a link within the button that opens it. The button sets the address already.
@@ -16,6 +17,34 @@ export function explorerPlugin({ React: { createElement: make } }) {
         }),
     },
   };
+}
+
+/**
+ * The part of a description that an operation is made of: Swagger UI reads what it is given anew for each operation that is
+ * opened, which takes seconds for the whole.
+ * @param whole with references to its own components only
+ * @param path names from the root on, as `['paths', '/mcp', 'post']`
+ * @returns a description with that path and the components that it refers to, itself or by others
+ */
+function partOf(whole, [root, name]) {
+  const { paths: _paths, components, ...rest } = whole;
+  const part = { ...rest, paths: {}, components: { securitySchemes: components.securitySchemes } };
+  const follow = (value) => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [key, each] of Object.entries(value))
+      if (key === '$ref') take(each);
+      else follow(each);
+  };
+  const take = (reference) => {
+    const [, group, title] = /^#\/components\/([^/]+)\/([^/]+)/.exec(reference) ?? [];
+    const named = components[group]?.[title];
+    if (named === undefined || part.components[group]?.[title] !== undefined) return;
+    part.components[group] = { ...part.components[group], [title]: named };
+    follow(named);
+  };
+  part[root][name] = whole[root][name];
+  follow(part[root][name]);
+  return part;
 }
 
 /**
