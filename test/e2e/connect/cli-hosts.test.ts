@@ -31,21 +31,33 @@ const LIST = ['mcp', 'list'];
 /** Set in the process within the namespace. */
 const MARK = 'LOOPBACK_ALONE';
 
+/** A gateway, a model and a server behind the gateway, for all hosts. */
 interface Setting {
   readonly gateway: RunningGateway;
-  readonly person: Person;
-  readonly home: string;
   readonly model: string;
+  /** Length of the log that `pathsSince` has read. */
+  readonly seen: { length: number };
 }
 
-async function prepare(t: Test, McpServers: object = {}): Promise<Setting> {
+async function prepare(t: Test): Promise<Setting> {
+  const everything = stopAfter(t, await startEverything());
   const gateway = await launchFor(t, {
     args: ['--sandbox'],
-    configuration: { Settings: HIGH_LIMITS, McpServers },
+    configuration: { Settings: HIGH_LIMITS, McpServers: { all: { url: everything.url } } },
   });
+  await gateway.said(/mcp server up/);
   const model = closeAfter(t, await startModel());
-  const home = temporaryFolder(t);
-  return { gateway, person: await signUp(gateway.url), home, model: model.url };
+  return { gateway, model: model.url, seen: { length: 0 } };
+}
+
+/** Paths of requests that the gateway has answered since the last call. */
+async function pathsSince({ gateway, seen }: Setting): Promise<readonly string[]> {
+  const end = `/after/${seen.length}`;
+  await request(gateway.url + end);
+  await gateway.said(new RegExp(`"path":"${end}"`));
+  const text = gateway.output().stderr.slice(seen.length);
+  seen.length += text.length;
+  return [...text.matchAll(/"path":"([^"]+)"/g)].flatMap(([, path = '']) => (path === end ? [] : [path]));
 }
 
 /** The login of the host, with the person's browser at the printed address. */
@@ -74,13 +86,13 @@ async function connects(host: CliHost, run: RunHost): Promise<boolean> {
   return sign.test(await run(args).ended());
 }
 
-/** `everything` is the address of that server. */
-function testHost(name: string, host: CliHost, everything: string): void {
+function testHost(name: string, host: CliHost, setting: Setting): void {
+  const { gateway, model } = setting;
+  const { url } = gateway;
   const shown = `${name} ${versionOf(host)}`;
 
   t.test(`connect, ${shown}: login, call, refresh, revocation, login`, { timeout: TEST_MS }, async (t) => {
-    const { gateway, person, home, model } = await prepare(t);
-    const { url } = gateway;
+    const [person, home] = [await signUp(url), temporaryFolder(t)];
     const run = await prepareHost(host, { home, address: `${url}/connect/mcp`, model });
     await logIn(t, host, run, url, person);
     t.match(await run(host.turn).ended(), AVAILABLE);
@@ -101,21 +113,19 @@ function testHost(name: string, host: CliHost, everything: string): void {
       `hosts, ${shown} at /mcp: ${isGood ? 'a good header calls a tool, and one of another MCP server' : 'an expired header starts no OAuth'}`,
       { timeout: TEST_MS },
       async (t) => {
-        const { gateway, person, home, model } = await prepare(t, { all: { url: everything } });
-        await gateway.said(/mcp server up/);
-        expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
-        const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+        const [person, home] = [await signUp(url), temporaryFolder(t)];
+        expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
+        const login = expectOk('mcp_login', await mcpLogin(url, person.key, Date.now()));
         const bearer = isGood ? String(login.json['result']?.['sessionId']) : 'A'.repeat(46);
-        const run = await prepareHost(host, { home, address: `${gateway.url}/mcp`, bearer, model });
+        const run = await prepareHost(host, { home, address: `${url}/mcp`, bearer, model });
+        await pathsSince(setting);
         const text = await run(isGood || !host.listConnects ? host.turn : LIST).ended();
         t.equal(AVAILABLE.test(text), isGood);
         t.equal(text.includes(`Echo: ${MESSAGE}`), isGood);
         t.notMatch(text, AUTHORIZE);
-        await gateway.stop();
-        // The log is whole after a stop.
-        const paths = [...gateway.output().stderr.matchAll(/"path":"([^"]+)"/g)].map(([, path]) => path);
+        const paths = await pathsSince(setting);
         t.ok(paths.includes('/mcp'), 'the host has connected');
-        const others = paths.filter((path) => path !== '/mcp' && !path?.startsWith('/auth/v1/'));
+        const others = paths.filter((path) => path !== '/mcp' && !path.startsWith('/auth/v1/'));
         t.strictSame(others, [], 'no metadata is asked for, and no login begins');
       },
     );
@@ -134,6 +144,6 @@ if (process.env[MARK] === undefined) {
   t.setTimeout(600_000);
   process.on('disconnect', () => process.exit(1));
   process.channel?.unref();
-  const everything = stopAfter(t, await startEverything());
-  for (const [name, host] of Object.entries(CLI_HOSTS)) testHost(name, host, everything.url);
+  const setting = await prepare(t);
+  for (const [name, host] of Object.entries(CLI_HOSTS)) testHost(name, host, setting);
 }
