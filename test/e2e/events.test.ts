@@ -1,10 +1,12 @@
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { launch, type RunningGateway, runToEnd } from '../../kit/launch.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 import { openJournal } from '../../src/actors/runtime/journal/lmdb.ts';
 import { EVENT_EPOCH_KEY, type EventRow } from '../../src/actors/runtime/journal/port.ts';
+import { runCommand } from '../support/command.ts';
 import { count } from '../support/depth.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
+import { until as untilHolds } from '../support/until.ts';
 
 t.setTimeout(120_000);
 
@@ -14,7 +16,7 @@ const PUSHERS = 4;
 
 async function copyOf(t: Test, dataPath: string): Promise<string> {
   const target = join(temporaryFolder(t), 'copy');
-  const { code, stderr } = await runToEnd(['backup', target, '--data', dataPath]);
+  const { code, stderr } = await runCommand(['backup', target, '--data', dataPath]);
   t.equal(code, 0, stderr);
   return target;
 }
@@ -40,11 +42,11 @@ const figuresOf = async (gateway: RunningGateway) => {
 };
 
 /** Polls the program until the condition holds; the test's time-out is the bound. */
-async function until(gateway: RunningGateway, holds: (figures: Record<string, number>) => boolean) {
-  for (;;) {
-    const figures = await figuresOf(gateway);
-    if (holds(figures)) return figures;
-  }
+async function until(
+  gateway: RunningGateway,
+  holds: (figures: Record<string, number>) => boolean,
+): Promise<void> {
+  await untilHolds(async () => holds(await figuresOf(gateway)));
 }
 
 t.test('events: no event is lost or duplicated by kill -9 while modules push', async (t) => {

@@ -5,13 +5,14 @@ import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
 import { launch, plainEnvironment } from '../../kit/launch.ts';
+import { until } from '../support/until.ts';
 
 const RUN = new URL('../suites/runner/run.js', import.meta.url).href;
 
 /** A test process that starts a gateway, prints its address and never ends. */
 async function startOwner(t: Test): Promise<{ port: number; pid: number; kill: () => Promise<unknown> }> {
   const script = `import { launch } from ${JSON.stringify(new URL('../../kit/launch.js', import.meta.url))};
-const { url, process: { pid } } = await launch({ args: ['--sandbox'], dataPath: ${JSON.stringify(`${t.testdir({})}/data`)} });
+const { url, process: { pid } } = await launch({ configuration: {}, dataPath: ${JSON.stringify(`${t.testdir({})}/data`)} });
 process.stdout.write(JSON.stringify({ port: Number(new URL(url).port), pid }) + '\\n');`;
   const owner = spawn(process.execPath, ['--input-type=module', '-e', script], {
     env: plainEnvironment(),
@@ -51,12 +52,12 @@ t.test('orphans: a gateway ends when the process that started it is killed', asy
   t.equal(await knock(port), true);
   await kill();
   // The time-out of the test is the bound: an orphaned gateway keeps listening.
-  while (await knock(port));
+  await until(async () => !(await knock(port)));
   t.equal(await knock(port), false, 'the port is closed');
 });
 
 t.test('orphans: a program tied to its test process still stops cleanly on SIGTERM', async (t) => {
-  const gateway = await launch();
+  const gateway = await launch({ configuration: {} });
   t.same(await gateway.stop(), { code: 0, signal: null });
 });
 

@@ -3,6 +3,7 @@ import t from 'tap';
 import { expectOk, mcpLogin, newKey, request, signUp, signUpAgent } from '../../kit/agent.ts';
 import { launchFor } from '../../kit/launch.ts';
 import { connectRaw, requestText } from '../support/http.ts';
+import { until } from '../support/until.ts';
 
 /** One body of 1,035 bytes to a proxy; uWebSockets.js ends it after 442 bytes. */
 const TRICK = `1;a\r\nA\r\n400\r\n${'x'.repeat(434)}\r\n0\r\n\r\n`;
@@ -53,7 +54,10 @@ t.test(
     await gateway.said(/hidden-request/);
     // Audit records of reads are written with the next commit.
     let records = '';
-    while (!records.includes('rest.call')) records = await audit();
+    await until(async () => {
+      records = await audit();
+      return records.includes('rest.call');
+    });
     t.equal(records.split('rest.call').length - 1, 1, 'only the direct request is recorded, once');
   },
 );

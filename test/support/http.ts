@@ -90,11 +90,6 @@ export function plainRoute(at: string, handle: Definition<TSchema, TSchema, 'non
   return route(at, {}, handle);
 }
 
-/** Resolves once it holds: a turn of the event loop between two looks. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise(setImmediate);
-}
-
 /** A promise, and what resolves it. */
 export function promiseOf<T = void>(): { promise: Promise<T>; resolve: (value: T) => void } {
   let resolve: (value: T) => void = () => undefined;

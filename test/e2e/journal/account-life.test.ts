@@ -6,8 +6,8 @@ import { listenFor } from '../../../kit/http.ts';
 import { launch } from '../../../kit/launch.ts';
 import { textsInRows } from '../../support/actors/journal-rows.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
-import { until } from '../../support/http.ts';
 import { arrival } from '../../support/outbox.ts';
+import { until } from '../../support/until.ts';
 
 t.setTimeout(240_000);
 

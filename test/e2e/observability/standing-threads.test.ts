@@ -9,6 +9,7 @@ import { outputOf } from '../../../kit/run-sync.ts';
 import { depth } from '../../support/depth.ts';
 import { createDraft } from '../../support/files/draft-program.ts';
 import { AT_FULL_DEPTH } from '../../support/programs/tools.ts';
+import { until } from '../../support/until.ts';
 
 t.setTimeout(400_000);
 
@@ -41,7 +42,10 @@ t.test(
     const beside = [1, 2, 3].map(() => logIn(url, person.key));
     const health = async (address: string) => (await request(`${address}/health`)).json;
     let seen = await health(url);
-    while (String(seen['status']) !== 'degraded') seen = await health(url);
+    await until(async () => {
+      seen = await health(url);
+      return String(seen['status']) === 'degraded';
+    });
     t.match(seen, { status: 'degraded', degraded: ['workers'], database: 'connected' });
     t.match(await health(internal), { status: 'degraded', degraded: ['workers'] });
     t.equal((await first).status, 200);
@@ -73,16 +77,18 @@ t.test(
       ({ status }) => status,
       () => undefined,
     );
-    while (!(await isHeld(gateway.internal)));
+    await until(() => isHeld(gateway.internal));
     t.equal((await logIn(gateway.url, person.key)).status, 200);
     t.same(await gateway.stop(), { code: 70, signal: null });
     t.match(gateway.output().stderr, /"limitMs":18000,"msg":"stop cut off"/);
     t.notSame(await cut, 200);
     rmSync(pipe);
     const again = await launchFor(t, options);
-    let answer = await upload(again.url);
-    while (answer.status === 409) answer = await upload(again.url);
-    t.equal(answer.status, 200);
+    await until(async () => {
+      const { status } = await upload(again.url);
+      if (status !== 409) t.equal(status, 200);
+      return status !== 409;
+    });
     const download = await fetch(`${again.url}/auth/v2/file/${fileId}`, {
       headers: { Cookie: cookie },
     });
@@ -135,17 +141,19 @@ t.test(
     const end = hang('sync');
     const fileId = await newDraft();
     const first = upload(fileId);
-    while (!(await isHeld(internal)));
+    await until(() => isHeld(internal));
     t.equal((await logIn(url, person.key)).status, 200);
     await isLate(t, await first);
     t.match((await request(`${url}/health`)).json, { status: 'degraded', degraded: ['files'] });
     t.equal((await logIn(url, person.key)).status, 200);
     const ended = end();
-    while (String((await request(`${url}/health`)).json['status']) !== 'healthy');
+    await until(async () => String((await request(`${url}/health`)).json['status']) === 'healthy');
     ended();
-    let answer = await upload(fileId);
-    while (answer.status === 409 || answer.status === 503) answer = await upload(fileId);
-    t.equal(answer.status, 200);
+    await until(async () => {
+      const { status } = await upload(fileId);
+      if (status !== 409 && status !== 503) t.equal(status, 200);
+      return status !== 409 && status !== 503;
+    });
     t.equal(await (await download(fileId)).text(), BYTES.toString());
   },
 );
@@ -164,11 +172,14 @@ t.test(
     while (drafts.length < UPLOADS) drafts.push(await newDraft());
     // The answer that the last draft got from the disk serves the uploads of 100 ms.
     const servedMs = performance.now() + 100;
-    while (performance.now() <= servedMs) await request(`${url}/health`);
+    await until(() => performance.now() > servedMs);
     const end = hang('disk');
     const answers = drafts.map(upload);
     let seen = await partsOf(internal);
-    while (Number(seen['files']?.['storage_calls_stuck']) < 8) seen = await partsOf(internal);
+    await until(async () => {
+      seen = await partsOf(internal);
+      return Number(seen['files']?.['storage_calls_stuck']) >= 8;
+    });
     t.match(seen, { files: { storage_calls_running: 8, storage_calls_stuck: 8 } });
     t.match((await request(`${url}/health`)).json, { status: 'degraded', degraded: ['files'] });
     const other = await signUp(url);

@@ -2,14 +2,8 @@
 import t, { type Test } from 'tap';
 import { NO_LIMITS } from '../../../kit/launch.ts';
 import type { AnyRoute } from '../../../src/io/http/table/route.ts';
-import {
-  connectRaw,
-  plainRoute,
-  type RawConnection,
-  requestText,
-  startHttp,
-  until,
-} from '../../support/http.ts';
+import { connectRaw, plainRoute, type RawConnection, requestText, startHttp } from '../../support/http.ts';
+import { until } from '../../support/until.ts';
 
 function start(t: Test, changes: Partial<Parameters<typeof startHttp>[0]> = {}) {
   const release: (() => void)[] = [];

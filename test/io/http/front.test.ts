@@ -25,8 +25,8 @@ import {
   route,
   sendRaw,
   startHttp,
-  until,
 } from '../../support/http.ts';
+import { until } from '../../support/until.ts';
 
 t.setTimeout(120_000);
 

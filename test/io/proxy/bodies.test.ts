@@ -3,8 +3,9 @@ import type http from 'node:http';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { bodyOf } from '../../support/files/incoming-body.ts';
-import { connectRaw, heldBodies, requestText, until } from '../../support/http.ts';
+import { connectRaw, heldBodies, requestText } from '../../support/http.ts';
 import { BEARER, type ProxyFixtureOptions, SID, startProxy } from '../../support/module.ts';
+import { until } from '../../support/until.ts';
 
 t.setTimeout(120_000);
 

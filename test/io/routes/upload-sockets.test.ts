@@ -13,7 +13,8 @@ import {
   OWNER_ID,
   startDrafts,
 } from '../../support/files/drafts.ts';
-import { connectRaw, type RawConnection, requestText, until } from '../../support/http.ts';
+import { connectRaw, type RawConnection, requestText } from '../../support/http.ts';
+import { until } from '../../support/until.ts';
 
 const COOKIE = { Cookie: 'sid=person' };
 const MEGABYTE = 1024 * 1024;

@@ -1,0 +1,54 @@
+/**
+ * Command lines that run in this process, by the function that the entry of the program calls. A process of its own loads
+ * half a second of modules for each of them.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { run } from '../../src/cli/run.ts';
+
+interface CommandRun {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Tells the output of a command from that of the tests, which is printed meanwhile. */
+const running = new AsyncLocalStorage<CommandRun>();
+
+class Ended extends Error {}
+
+/** Runs a command that ends by itself: no `serve`. One at a time: the exit code is that of the process. */
+export async function runCommand(args: readonly string[]): Promise<CommandRun> {
+  const { exit, exitCode } = process;
+  const stop = (['stdout', 'stderr'] as const).map(taken);
+  const result: CommandRun = { code: 0, stdout: '', stderr: '' };
+  process.exitCode = undefined;
+  process.exit = (code) => {
+    process.exitCode = code ?? 0;
+    throw new Ended();
+  };
+  try {
+    await running.run(result, () => run(args));
+  } catch (error) {
+    if (!(error instanceof Ended)) throw error;
+  } finally {
+    for (const each of stop) each();
+    result.code = Number(process.exitCode ?? 0);
+    Object.assign(process, { exit, exitCode });
+  }
+  return result;
+}
+
+/** Returns what ends it. */
+function taken(name: 'stdout' | 'stderr'): () => void {
+  const stream = process[name];
+  const { write } = stream;
+  stream.write = ((...given: Parameters<typeof write>) => {
+    const result = running.getStore();
+    if (result === undefined) return write.apply(stream, given);
+    result[name] += String(given[0]);
+    return true;
+  }) as typeof write;
+  return () => {
+    stream.write = write;
+  };
+}
