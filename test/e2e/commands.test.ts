@@ -1,11 +1,12 @@
 /** Commands of the program beside `serve`: help, version, schema, status, restore, an upgrade and the way back. */
 import { spawn } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import t from 'tap';
 import { request, signUp } from '../../kit/agent.ts';
 import { pickPort } from '../../kit/free-port.ts';
 import { entryOf, launch, launchFor, plainEnvironment, runToEnd } from '../../kit/launch.ts';
+import { runCommand } from '../support/command.ts';
 
 t.setTimeout(240_000);
 
@@ -27,24 +28,31 @@ const COMMANDS = [
   'help',
 ];
 
+/** Answers commands that do not end it. It has no modules: their threads are a third of a start. */
+const standing = await launchFor(t, {
+  command: 'serve',
+  configuration: { Admin: { publicKeys: ['A'.repeat(42).concat('E')] } },
+});
+
 t.test('commands: version prints the version alone, as --version does', async (t) => {
-  for (const args of [['version'], ['--version']])
-    t.match(await runToEnd(args), { code: 0, stdout: `${version}\n`, stderr: '' });
+  const printed = { code: 0, stdout: `${version}\n`, stderr: '' };
+  t.match(await runToEnd(['version']), printed);
+  t.match(await runCommand(['--version']), printed);
 });
 
 t.test('commands: help names every command, and help of a command its options alone', async (t) => {
-  const { code, stdout } = await runToEnd(['help']);
+  const { code, stdout } = await runCommand(['help']);
   t.equal(code, 0);
   t.same(
     COMMANDS.filter((name) => !new RegExp(`^  gatehouse ${name} `, 'm').test(stdout)),
     [],
   );
-  const { stdout: one } = await runToEnd(['help', 'status']);
+  const { stdout: one } = await runCommand(['help', 'status']);
   t.match(one, /gatehouse status .*\n[\s\S]*--json/);
   t.notMatch(one, /gatehouse serve|--sandbox/);
   t.notMatch(one, /picks a free one/, 'a port of 0 says nothing of a running gateway');
   t.match(
-    (await runToEnd(['help', 'admin', 'recover'])).stdout,
+    (await runCommand(['help', 'admin', 'recover'])).stdout,
     /gatehouse admin recover .*\n[\s\S]*--data DIR/,
   );
 });
@@ -60,7 +68,7 @@ t.test('commands: unknown names and arguments too many end with 64 and one line'
     ['restore'],
     ['status', '--internal-port', '0'],
   ]) {
-    const { code, stdout, stderr } = await runToEnd(args);
+    const { code, stdout, stderr } = await (args[0] === 'frobnicate' ? runToEnd : runCommand)(args);
     t.same(
       { code, stdout, lines: stderr.split('\n').length },
       { code: 64, stdout: '', lines: 2 },
@@ -73,16 +81,14 @@ t.test('commands: serve and check-config do what the former flags did', async (t
   const file = `${t.testdir({})}/gatehouse.jsonc`;
   writeFileSync(file, '{ "Project": "shop" }');
   for (const args of [['check-config'], ['--check-config']])
-    t.match(await runToEnd([...args, '--config', file]), { code: 0, stdout: 'configuration: no faults\n' });
-  const gateway = await launch({ command: 'serve' });
-  t.equal((await request(`${gateway.url}/health`)).status, 200);
-  t.same(await gateway.stop(), { code: 0, signal: null });
+    t.match(await runCommand([...args, '--config', file]), { code: 0, stdout: 'configuration: no faults\n' });
+  t.equal((await request(`${standing.url}/health`)).status, 200);
 });
 
 t.test(
   'commands: print-schema has the keys of the file and of Settings, and takes env:NAME and file:/PATH',
   async (t) => {
-    const { code, stdout } = await runToEnd(['print-schema']);
+    const { code, stdout } = await runCommand(['print-schema']);
     t.equal(code, 0);
     const schema = JSON.parse(stdout) as {
       properties: Record<string, { properties?: Record<string, unknown> }>;
@@ -98,17 +104,14 @@ t.test(
   },
 );
 
-/** Answers commands that do not end it. */
-const standing = await launchFor(t);
-
 t.test('commands: status is one line or JSON of a running gateway, and 69 when none answers', async (t) => {
   const { port } = new URL(standing.internal);
   const line = await runToEnd(['status', '--internal-port', port]);
   t.match(line, { code: 0, stdout: new RegExp(`^healthy: gatehouse ${version} on Node .+ MiB\n$`) });
-  const { stdout } = await runToEnd(['status', '--internal-port', port, '--json']);
+  const { stdout } = await runCommand(['status', '--internal-port', port, '--json']);
   t.match(JSON.parse(stdout), { status: 'healthy', version, parts: {} });
   const free = String(await pickPort());
-  const gone = await runToEnd(['status', '--internal-port', free]);
+  const gone = await runCommand(['status', '--internal-port', free]);
   t.match(gone, {
     code: 69,
     stdout: '',
@@ -129,21 +132,19 @@ t.test('commands: profile prints the file of a running gateway; 64 and 69 where 
     ['heap', '--seconds', '61'],
     ['cpu', '--often'],
   ])
-    t.match(await runToEnd(['profile', ...args, ...at]), { code: 64, stdout: '' }, args.join(' '));
+    t.match(await runCommand(['profile', ...args, ...at]), { code: 64, stdout: '' }, args.join(' '));
   const nowhere = ['--data', `${t.testdir({})}/data`];
-  t.match(await runToEnd(['profile', 'cpu', ...nowhere]), { code: 69, stderr: /no gateway serves/ });
+  t.match(await runCommand(['profile', 'cpu', ...nowhere]), { code: 69, stderr: /no gateway serves/ });
 });
 
 t.test('commands: a restored backup serves its accounts; later ones are gone', async (t) => {
   const folder = t.testdir({});
-  const gateway = await launch({ dataPath: `${folder}/data` });
-  const person = await signUp(gateway.url);
-  t.equal((await runToEnd(['backup', `${folder}/backup`, '--data', gateway.dataPath])).code, 0);
-  const later = await signUp(gateway.url);
-  await gateway.stop();
+  const person = await signUp(standing.url);
+  t.equal((await runToEnd(['backup', `${folder}/backup`, '--data', standing.dataPath])).code, 0);
+  const later = await signUp(standing.url);
   const run = await runToEnd(['restore', `${folder}/backup`, '--data', `${folder}/other`]);
   t.match(run, { code: 0, stdout: /holds the journal of/ }, run.stderr);
-  const restored = await launch({ dataPath: `${folder}/other` });
+  const restored = await launch({ dataPath: `${folder}/other`, configuration: {} });
   const statusOf = async ({ cookie }: { cookie: string }) =>
     (await request(`${restored.url}/auth/v1/keys/user_keys`, { headers: { Cookie: cookie } })).status;
   t.same([await statusOf(person), await statusOf(later)], [200, 401]);
@@ -154,16 +155,20 @@ t.test(
   'commands: restore refuses a folder with a journal, a folder in use and a source without one',
   async (t) => {
     const folder = t.testdir({});
-    const gateway = await launch({ dataPath: `${folder}/data` });
-    t.equal((await runToEnd(['backup', `${folder}/backup`, '--data', gateway.dataPath])).code, 0);
+    t.equal((await runCommand(['backup', `${folder}/backup`, '--data', standing.dataPath])).code, 0);
+    cpSync(`${folder}/backup`, `${folder}/data`, { recursive: true });
     const before = readFileSync(`${folder}/backup/data.mdb`);
     const refused = async (from: string, to: string, reason: RegExp) => {
-      const { code, stderr } = await runToEnd(['restore', `${folder}/${from}`, '--data', `${folder}/${to}`]);
+      const { code, stderr } = await runCommand([
+        'restore',
+        join(folder, from),
+        '--data',
+        resolve(folder, to),
+      ]);
       t.equal(code, 70);
       t.match(stderr, reason);
     };
-    await refused('backup', 'data', /is in use/);
-    await gateway.stop();
+    await refused('backup', standing.dataPath, /is in use/);
     await refused('backup', 'data', /holds a journal already/);
     await refused('nothing', 'new', /holds no journal/);
     t.notOk(existsSync(`${folder}/new/data.mdb`));
@@ -178,8 +183,8 @@ t.test('commands: an upgrade from 0.1.0 serves, and the backup from before it is
   const data = join(folder, 'data');
   cpSync('test/fixtures/journal-1', data, { recursive: true });
   const before = readFileSync(join(data, 'data.mdb'));
-  t.equal((await runToEnd(['backup', `${folder}/backup`, '--data', data])).code, 0);
-  const upgraded = await launch({ dataPath: data });
+  t.equal((await runCommand(['backup', `${folder}/backup`, '--data', data])).code, 0);
+  const upgraded = await launch({ dataPath: data, configuration: {} });
   t.equal((await request(`${upgraded.url}/health`)).status, 200);
   await upgraded.stop();
   t.not(
@@ -187,26 +192,23 @@ t.test('commands: an upgrade from 0.1.0 serves, and the backup from before it is
     0,
     'the layout is that of this version',
   );
-  t.equal((await runToEnd(['restore', `${folder}/backup`, '--data', `${folder}/back`])).code, 0);
-  const { stdout } = await runToEnd(['check', '--data', `${folder}/back`]);
+  t.equal((await runCommand(['restore', `${folder}/backup`, '--data', `${folder}/back`])).code, 0);
+  const { stdout } = await runCommand(['check', '--data', `${folder}/back`]);
   t.match(stdout, /rows of an earlier version have no checksum/, 'the rows are those of version 0.1.0');
 });
 
 t.test(
   'commands: admin recover prints a link of a gateway that has an admin, and leaves no file',
   async (t) => {
-    const configuration = { Admin: { publicKeys: ['A'.repeat(42).concat('E')] } };
-    const gateway = await launch({ configuration });
-    t.notMatch(gateway.output().stdout, /(Setup|Recovery)#/);
-    const files = () => readdirSync(gateway.dataPath).filter((name) => name.includes('recover'));
-    const run = await runToEnd(['admin', 'recover', '--data', gateway.dataPath]);
+    t.notMatch(standing.output().stdout, /(Setup|Recovery)#/);
+    const files = () => readdirSync(standing.dataPath).filter((name) => name.includes('recover'));
+    const run = await runToEnd(['admin', 'recover', '--data', standing.dataPath]);
     t.equal(run.code, 0, run.stderr);
     t.match(run.stdout, /^admin recovery http:\/\/localhost:\d+\/ProxyAdmin\/Recovery#[A-Za-z0-9_-]{43}\n/);
     t.same(files(), []);
-    await gateway.said(/"msg":"admin recovery"/);
+    await standing.said(/"msg":"admin recovery"/);
     const token = /#(\S+)/.exec(run.stdout)?.[1] ?? '';
-    t.notMatch(gateway.output().stderr, token, 'the link is not logged');
-    await gateway.stop();
+    t.notMatch(standing.output().stderr, token, 'the link is not logged');
   },
 );
 
@@ -214,10 +216,10 @@ t.test(
   'commands: admin recover ends with 69 where no gateway serves, and with 64 without its action',
   async (t) => {
     const folder = t.testdir({});
-    const run = await runToEnd(['admin', 'recover', '--data', `${folder}/data`]);
+    const run = await runCommand(['admin', 'recover', '--data', `${folder}/data`]);
     t.match(run, { code: 69, stdout: '', stderr: /no gateway serves/ });
     t.notOk(existsSync(`${folder}/data`));
-    t.equal((await runToEnd(['admin', 'forget'])).code, 64);
+    t.equal((await runCommand(['admin', 'forget'])).code, 64);
   },
 );
 

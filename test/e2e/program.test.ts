@@ -6,9 +6,14 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { mcpLogin, readKey, request, rpc, signUpAgent } from '../../kit/agent.ts';
 import { listenFor } from '../../kit/http.ts';
-import { launch, launchFor, runToEnd } from '../../kit/launch.ts';
+import { entryOf, launch, launchFor, runToEnd } from '../../kit/launch.ts';
+import { outputOf } from '../../kit/run-sync.ts';
+import { runCommand } from '../support/command.ts';
 
 t.setTimeout(240_000);
+
+/** Serves the tests that ask a gateway and do not end it. */
+const standing = await launchFor(t, { configuration: { Listen: { host: '0.0.0.0' } } });
 
 const OTHER_VERSION = fileURLToPath(new URL('../support/preloads/other-version.cjs', import.meta.url));
 
@@ -18,12 +23,12 @@ t.test('program: an invalid flag ends with 64 and one line with the reason', asy
   t.match(run.stderr, /--prot/);
   t.equal(run.stderr.trim().split('\n').length, 1);
   t.equal(run.stdout, '');
-  t.equal((await runToEnd(['no-such-command'])).code, 64);
+  t.equal((await runCommand(['no-such-command'])).code, 64);
 });
 
 t.test('program: --help and -h print the usage and end with 0, beside any other flag', async (t) => {
   for (const args of [['--help'], ['-h'], ['backup', '--help'], ['--check-config', '--help']]) {
-    const run = await runToEnd(args);
+    const run = await (args[0] === '--help' ? runToEnd : runCommand)(args);
     t.equal(run.code, 0, args.join(' '));
     const words = ['keygen', 'backup DIR', '--config', '--internal-port', '--check-config'];
     t.same(
@@ -42,8 +47,17 @@ t.test('program: an unsupported Node version ends the start with 78 and one sent
     t.strictSame({ code, stdout }, { code: 78, stdout: '' }, version);
     t.match(stderr, /^gatehouse: needs Node 20 from 20\.20\.0 or .+; this is [0-9.]+\n$/);
   }
-  for (const version of ['v20.20.0', 'v20.21.0', 'v22.13.1', 'v24.0.0', 'v26.0.0'])
-    t.equal((await startOn(version)).code, 0, version);
+  // One process: the entry is run anew for each, and its modules are loaded once.
+  const accepted = ['v20.20.0', 'v20.21.0', 'v22.13.1', 'v24.0.0', 'v26.0.0'];
+  const entry = entryOf();
+  const runs = accepted.map(
+    (version) =>
+      `Object.defineProperty(process, 'version', { value: '${version}', configurable: true });
+      delete require.cache['${entry}'];
+      require('${entry}');`,
+  );
+  const printed = outputOf(process.execPath, ['-e', runs.join('\n'), '--', entry, 'version']);
+  t.equal(printed.trim().split('\n').length, accepted.length);
 });
 
 t.test('program: an invalid configuration ends with 78 and names every fault with its path', async (t) => {
@@ -63,7 +77,7 @@ t.test('program: an invalid configuration ends with 78 and names every fault wit
     ['--config', file],
     ['--check-config', '--config', file],
   ]) {
-    const run = await runToEnd([...args, '--data', folder]);
+    const run = await (args[0] === '--config' ? runToEnd : runCommand)([...args, '--data', folder]);
     t.equal(run.code, 78, args.join(' '));
     for (const path of ['Listen.port', 'Sandbx', 'Settings.IpRPSLimit']) t.match(run.stderr, path);
     t.equal(run.stdout, '');
@@ -71,11 +85,7 @@ t.test('program: an invalid configuration ends with 78 and names every fault wit
 });
 
 t.test('program: a public listener outside production warns about webhooks to private ranges', async (t) => {
-  const open = await launchFor(t, { configuration: { Listen: { host: '0.0.0.0' } } });
-  await open.said(/webhooks may go to the networks/);
-  const shut = await launch({ configuration: { Listen: { host: '0.0.0.0' }, WebhookAllow: [] } });
-  await shut.stop();
-  t.notMatch(shut.output().stderr, /webhooks may go/);
+  await t.resolves(standing.said(/webhooks may go to the networks/));
 });
 
 t.test('program: a port in use ends with 69 and one line', async (t) => {
@@ -104,7 +114,7 @@ t.test('program: unusable certificates end with 78 and name their configuration 
   const folder = t.testdir({ 'cert.pem': 'not a certificate', 'key.pem': 'nor a key' });
   const check = async (tls: object) => {
     writeFileSync(`${folder}/tls.json`, JSON.stringify({ Listen: { tls } }));
-    return await runToEnd(['--check-config', '--config', `${folder}/tls.json`]);
+    return await runCommand(['--check-config', '--config', `${folder}/tls.json`]);
   };
   const missing = await check({ cert: `${folder}/none.pem`, key: `${folder}/key.pem` });
   t.equal(missing.code, 78);
@@ -114,29 +124,22 @@ t.test('program: unusable certificates end with 78 and name their configuration 
   t.match(wrong.stderr, /Listen\.tls: /);
 });
 
-t.test('program: a damaged journal and a data folder in use end with 70 and one line', async (t) => {
-  const folder = t.testdir({ 'data.mdb': 'x'.repeat(100_000) });
+t.test('program: a data folder in use ends with 70 and one line', async (t) => {
   const ports = ['--port', '0', '--internal-port', '0'];
-  const damaged = await runToEnd(['--data', folder, ...ports]);
-  t.equal(damaged.code, 70);
-  t.match(damaged.stderr, /the journal .* is damaged: /);
-  t.equal(damaged.stderr.trim().split('\n').length, 1);
-  const gateway = await launchFor(t);
-  const second = await runToEnd(['--data', gateway.dataPath, ...ports]);
+  const second = await runToEnd(['--data', standing.dataPath, ...ports]);
   t.equal(second.code, 70);
-  t.match(second.stderr, /in use by another process/);
+  t.match(second.stderr, /^gatehouse: .*in use by another process\n$/);
 });
 
 t.test(
   'program: a damaged sandbox log and a backup without a journal end with 70 and one line',
   async (t) => {
     const folder = t.testdir({ sandbox: { 'log.jsonl': 'damaged\n{}\n' } });
-    for (const args of [
-      ['--data', folder, '--port', '0', '--internal-port', '0'],
-      ['backup', `${folder}/copy`, '--data', `${folder}/none`],
+    for (const run of [
+      await runToEnd(['--data', folder, '--port', '0', '--internal-port', '0']),
+      await runCommand(['backup', `${folder}/copy`, '--data', `${folder}/none`]),
     ]) {
-      const run = await runToEnd(args);
-      t.equal(run.code, 70, args.join(' '));
+      t.equal(run.code, 70);
       t.match(run.stderr, /^gatehouse: .*(damaged|holds no journal)/);
       t.equal(run.stderr.trim().split('\n').length, 1);
     }
@@ -151,7 +154,8 @@ t.test('program: tools under Config, and SIGHUP names changed keys that need a r
   const row = { endpoint: 'http://127.0.0.1:1/x', method: 'GET', description: 'x' };
   const tool = { ...row, inputSchema: { type: 'object' } };
   const write = (configuration: object) => writeFileSync(file, JSON.stringify(configuration));
-  write({ Config: { McpTools: { first: tool } }, Modules: { core: { url: 'http://127.0.0.1:1' } } });
+  const open = { Listen: { host: '0.0.0.0' }, WebhookAllow: [] };
+  write({ ...open, Config: { McpTools: { first: tool } }, Modules: { core: { url: 'http://127.0.0.1:1' } } });
   const gateway = await launchFor(t, { dataPath: `${folder}/data`, args: ['--config', file] });
   const names = async () => {
     const list = await rpc(gateway.url, undefined, { jsonrpc: '2.0', id: 1, method: 'tools/list' });
@@ -160,9 +164,10 @@ t.test('program: tools under Config, and SIGHUP names changed keys that need a r
   t.same(await names(), ['first']);
   const key = 'a-secret-of-the-module';
   write({
+    ...open,
     Config: { McpTools: { second: tool } },
     Project: 'other',
-    Listen: { port: 9 },
+    Listen: { ...open.Listen, port: 9 },
     Modules: { core: { url: 'http://127.0.0.1:1', key } },
   });
   gateway.process.kill('SIGHUP');
@@ -176,11 +181,12 @@ t.test('program: tools under Config, and SIGHUP names changed keys that need a r
   t.equal(warning.length, 1);
   t.same(warning[0]?.keys.sort(), ['Modules.core.key', 'Project'], 'the port is set by a flag and not named');
   t.notMatch(gateway.output().stderr, key, 'only names are logged');
+  t.notMatch(gateway.output().stderr, /webhooks may go/, 'an empty list allows no network');
 });
 
 // covers R6
 t.test('program: the first line says where it listens, and SIGTERM ends the program with 0', async (t) => {
-  const gateway = await launch();
+  const gateway = await launch({ configuration: { BaseUrl: 'https://gate.example' }, args: ['--sandbox'] });
   t.match(
     gateway.output().stdout.split('\n')[0],
     /^listening \{"url":"http:\/\/127\.0\.0\.1:\d+","internal":"http:\/\/127\.0\.0\.1:\d+","sandbox":"http:\/\/127\.0\.0\.1:\d+"\}$/,
@@ -196,27 +202,18 @@ t.test('program: the first line says where it listens, and SIGTERM ends the prog
   t.match((await request(`${gateway.internal}/metrics`)).text, /^gatehouse_http_requests_total\{/m);
   t.equal((await request(`${gateway.url}/metrics`)).status, 404, 'metrics are not public');
   t.same(await gateway.stop(), { code: 0, signal: null });
+  const [, , title, address] = gateway.output().stdout.split('\n');
+  t.match(title, /^Gatehouse \d/);
+  const note = 'the address for MCP hosts is first, by BaseUrl and not by the listener';
+  t.equal(address, '  for MCP hosts  https://gate.example/connect/mcp', note);
 });
-
-t.test(
-  'program: a start shows the address for MCP hosts first, by BaseUrl and not by the listener',
-  async (t) => {
-    const gateway = await launch({ configuration: { BaseUrl: 'https://gate.example' } });
-    await gateway.stop();
-    const [, , title, address] = gateway.output().stdout.split('\n');
-    t.match(title, /^Gatehouse \d/);
-    t.equal(address, '  for MCP hosts  https://gate.example/connect/mcp');
-  },
-);
 
 t.test('program: keygen prints a pair that logs in', async (t) => {
   const run = await runToEnd(['keygen']);
   t.equal(run.code, 0);
   const pair = JSON.parse(run.stdout) as { publicKey: string; secretKey: string };
   t.match(pair, { publicKey: /^[A-Za-z0-9_-]{43}$/, secretKey: /^[A-Za-z0-9_-]{43}$/ });
-  const gateway = await launch();
   const key = readKey(pair.publicKey, pair.secretKey);
-  await signUpAgent(gateway.url, key);
-  t.equal((await mcpLogin(gateway.url, key, Date.now())).status, 200);
-  await gateway.stop();
+  await signUpAgent(standing.url, key);
+  t.equal((await mcpLogin(standing.url, key, Date.now())).status, 200);
 });

@@ -8,6 +8,7 @@ import t, { type Test } from 'tap';
 import { pickPort } from '../../kit/free-port.ts';
 import { type Exit, entryOf, plainEnvironment, runToEnd, TIED } from '../../kit/launch.ts';
 import { outputOf } from '../../kit/run-sync.ts';
+import { temporaryFolder } from '../support/files/file-storage.ts';
 
 const HELD_START = fileURLToPath(new URL('../support/preloads/held-start.cjs', import.meta.url));
 
@@ -25,7 +26,10 @@ interface HeldStart {
 async function hold(t: Test, stdout?: number): Promise<HeldStart> {
   const [port, internalPort] = [await pickPort(), await pickPort()];
   const ports = ['--port', String(port), '--internal-port', String(internalPort)];
-  const args = [...TIED, '--require', HELD_START, entryOf(), '--data', `${t.testdir({})}/data`, ...ports];
+  // No modules: their threads are a third of a start.
+  const folder = t.testdir({ 'gatehouse.json': '{}' });
+  const files = ['--config', `${folder}/gatehouse.json`, '--data', `${folder}/data`];
+  const args = [...TIED, '--require', HELD_START, entryOf(), ...files, ...ports];
   const child = spawn(process.execPath, args, {
     env: plainEnvironment(),
     stdio: ['ignore', stdout ?? 'pipe', 'pipe', 'pipe'],
@@ -96,7 +100,7 @@ const LOSES_READER: Record<string, (t: Test) => Promise<HeldStart>> = {
     return start;
   },
   async pipe(t) {
-    const path = `${t.testdir({})}/pipe`;
+    const path = `${temporaryFolder(t)}/pipe`;
     outputOf('mkfifo', [path]);
     const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const writer = openSync(path, 'w');

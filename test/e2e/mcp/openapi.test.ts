@@ -13,6 +13,7 @@ import { bearerOf, callTool, signUpAgent } from '../../../kit/agent.ts';
 import { listenFor } from '../../../kit/http.ts';
 import { entryOf, launchFor, NO_LIMITS, plainEnvironment, runToEnd } from '../../../kit/launch.ts';
 import { outputOf, PROGRAMS } from '../../../kit/run-sync.ts';
+import { runCommand } from '../../support/command.ts';
 import { NODE, unavailable } from '../../support/connect/peers.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 import { type Schema, sampleOf } from '../../support/upstreams/schema-samples.ts';
@@ -58,18 +59,19 @@ interface Received {
   readonly body: string;
 }
 
-const imported = new Map<Name, Imported>();
+const imported = new Map<Name, Imported & { readonly text: string }>();
 for (const name of NAMES)
   t.test(`openapi import: ${name} has no fault, and the program takes every row`, async (t) => {
-    const { code, stdout, stderr } = await runToEnd(['import-openapi', fileOf(name), '--module', name]);
+    const run = name === NAMES[0] ? runToEnd : runCommand;
+    const { code, stdout, stderr } = await run(['import-openapi', fileOf(name), '--module', name]);
     t.match({ code, stderr }, { code: 0, stderr: '' });
     const file = parseJsonc(stdout) as Imported;
     const rows = Object.keys(file.McpTools).length;
     t.ok(rows >= DOCUMENTS[name][1], `${rows} rows`);
-    imported.set(name, file);
+    imported.set(name, { ...file, text: stdout });
     const folder = temporaryFolder(t);
     writeFileSync(join(folder, 'imported.jsonc'), stdout);
-    const checked = await runToEnd(['check-config', '--config', join(folder, 'imported.jsonc')]);
+    const checked = await runCommand(['check-config', '--config', join(folder, 'imported.jsonc')]);
     t.match(checked, { code: 0, stdout: 'configuration: no faults\n' });
   });
 
@@ -77,7 +79,7 @@ t.test('openapi import: a newer Node prints the same', { skip: unavailable }, as
   for (const name of NAMES) {
     const args = ['import-openapi', fileOf(name), '--module', name];
     const newer = outputOf(NODE, [entryOf(), ...args], { env: plainEnvironment() });
-    t.equal(newer, (await runToEnd(args)).stdout, name);
+    t.equal(newer, imported.get(name)?.text, name);
   }
 });
 
@@ -183,7 +185,7 @@ t.test('openapi import: the example of the page is what the program prints', asy
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'shop.yaml'), document);
   const [name = '', file = '', ...rest] = command.split(' ');
-  const { stdout } = await runToEnd([name, join(folder, file), ...rest]);
+  const { stdout } = await runCommand([name, join(folder, file), ...rest]);
   const version = / by gatehouse \d+\.\d+\.\d+\./;
   t.equal(stdout.replace(`${folder}/`, '').replace(version, ''), rows.replace(version, ''));
 });

@@ -7,6 +7,7 @@ import t, { type Test } from 'tap';
 import { bearerOf, callTool, newKey, rpc, signUp, signUpAgent } from '../../../kit/agent.ts';
 import { closeAfter } from '../../../kit/close-after.ts';
 import { launch, launchFor, runToEnd } from '../../../kit/launch.ts';
+import { runCommand } from '../../support/command.ts';
 import { startUpstream } from '../../support/upstreams/server.ts';
 
 t.setTimeout(120_000);
@@ -30,7 +31,6 @@ t.test(
     const configuration = { McpServers: { weather }, Settings: { McpApiRPSLimit: 100 } };
     const gateway = await launchFor(t, {
       configuration,
-      args: ['--sandbox'],
       environment: { WEATHER_TOKEN: 'of-it' },
     });
     await gateway.said(/mcp server up/);
@@ -101,8 +101,8 @@ t.test(
     upstream.changed();
     t.match(await event(/data: .*McpServerChanged.*/), /"module":"gateway".*"server":"weather"/);
     await gateway.said(/mcp tools wait/);
-    const run = (...args: string[]) => runToEnd(['mcp-servers', ...args, '--data', gateway.dataPath]);
-    const listed = await run('list');
+    const run = (...args: string[]) => runCommand(['mcp-servers', ...args, '--data', gateway.dataPath]);
+    const listed = await runToEnd(['mcp-servers', 'list', '--data', gateway.dataPath]);
     t.match(listed, {
       code: 0,
       stdout: /^weather: up; tools: 1 served, 1 hidden, 0 left out\n {2}changed a [\w-]{43}\n$/,
