@@ -1,14 +1,5 @@
 /** Starts on journals that are cut, emptied, foreign, overwritten or missing: one sentence and 70, never a signal. */
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { logIn, signUp } from '../../kit/agent.ts';
@@ -16,26 +7,36 @@ import { entryOf, launch, launchFor, plainEnvironment, runToEnd } from '../../ki
 import { runSync } from '../../kit/run-sync.ts';
 import { fileFault } from '../../src/actors/runtime/journal/pages/commit-fault.ts';
 import { headFault, META_AT, readHead, taken } from '../../src/actors/runtime/journal/pages/meta-pages.ts';
+import { runCommand } from '../support/command.ts';
 import { depth } from '../support/depth.ts';
 import { lacking } from '../support/programs/tools.ts';
 
-t.setTimeout(120_000);
+t.setTimeout(240_000);
 
 const PAGE = 4096;
 /** One of so many damages is started on, others each time: each costs a start of the program. */
 const EACH = depth.depth === 'full' ? 1 : 5;
 const PORTS = ['--port', '0', '--internal-port', '0'];
+/** No modules: their threads are a third of a start. */
+const configuration = {};
 
 interface Folder {
   readonly path: string;
   readonly journal: string;
 }
 
-async function served(path: string): Promise<Folder> {
-  mkdirSync(path, { recursive: true });
-  const gateway = await launch({ dataPath: path });
+const good = `${t.testdir({ data: {} })}/data`;
+
+t.before(async () => {
+  const gateway = await launch({ dataPath: good, configuration });
   const { code } = await gateway.stop();
   if (code !== 0) throw new Error(`ended with ${code}`);
+});
+
+/** A folder that was served and whose gateway was stopped. */
+function served(name: string): Folder {
+  const path = `${good}-${name}`;
+  cpSync(good, path, { recursive: true });
   return { path, journal: join(path, 'data.mdb') };
 }
 
@@ -125,12 +126,9 @@ const DAMAGES: readonly (readonly [name: string, damage: (file: string) => void,
 
 // covers S141 S142
 t.test('damaged journal: a start on a damaged header ends with 70 and one sentence', async (t) => {
-  const good = await served(`${t.testdir({ data: {} })}/data`);
   const isStarted = (at: number) => (at + depth.seed) % EACH === 0;
   for (const [at, [name, damage, says]] of DAMAGES.entries()) {
-    const path = `${good.path}-${at}`;
-    cpSync(good.path, path, { recursive: true });
-    const journal = join(path, 'data.mdb');
+    const { path, journal } = served(String(at));
     damage(journal);
     // A start asks this before the engine opens the file.
     t.match(fileFault(journal), says, name);
@@ -151,32 +149,32 @@ t.test(
   'damaged journal: behind a wrong number of the older meta page the newest commit comes back',
   async (t) => {
     const path = `${t.testdir({ data: {} })}/data`;
-    const gateway = await launch({ dataPath: path });
+    const gateway = await launch({ dataPath: path, configuration });
     const person = await signUp(gateway.url);
     // Killed: a stop commits more.
     await gateway.kill();
     const file = join(path, 'data.mdb');
     renumber(file, 'older', 1);
-    const checked = await runToEnd(['check', '--data', path]);
+    const checked = await runCommand(['check', '--data', path]);
     t.match(checked, { code: 70, stdout: /it has commit .*\n.* 1 findings/ });
     const refused = await runToEnd(['--data', path, ...PORTS]);
     t.match(refused, { code: 70, signal: null, stderr: /or continue from an older commit/ });
     const repaired = await runToEnd(['check', '--use-older-commit', '--data', path]);
     t.match(repaired, { code: 0, stdout: /nothing is gone: .* 0 findings/s });
-    const again = await launch({ dataPath: path });
+    const again = await launch({ dataPath: path, configuration });
     t.equal((await logIn(again.url, person.key)).status, 200);
     t.same(await again.stop(), { code: 0, signal: null });
   },
 );
 
 t.test('damaged journal: a journal cut within its unused preallocated pages is served', async (t) => {
-  const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);
+  const { path, journal } = served('cut');
   const { pages, sizeBytes } = readHead(journal);
   const usedBytes = (Math.max(...pages.map(({ lastPage }) => Number(lastPage))) + 1) * PAGE;
   t.ok(usedBytes < sizeBytes);
   truncateSync(journal, usedBytes);
   t.equal(headFault(readHead(journal)), undefined);
-  const gateway = await launch({ dataPath: path });
+  const gateway = await launch({ dataPath: path, configuration });
   t.same(await gateway.stop(), { code: 0, signal: null });
 });
 
@@ -184,7 +182,7 @@ t.test('damaged journal: a journal cut within its unused preallocated pages is s
 t.test(
   'missing journal: a start needs --new-journal, which is refused with 64 if the journal is present',
   async (t) => {
-    const { path, journal } = await served(`${t.testdir({ data: {} })}/data`);
+    const { path, journal } = served('missing');
     const present = await runToEnd(['--data', path, '--new-journal', ...PORTS]);
     t.equal(present.code, 64);
     t.match(present.stderr, /^gatehouse: --new-journal: .*data\.mdb exists already\n$/);
@@ -197,9 +195,9 @@ t.test(
         /had a journal, and data\.mdb is (gone|empty); restore a backup, or start with an empty journal/,
       );
     }
-    const anew = await launch({ dataPath: path, args: ['--new-journal'] });
+    const anew = await launch({ dataPath: path, configuration, args: ['--new-journal'] });
     t.same(await anew.stop(), { code: 0, signal: null });
-    const again = await launch({ dataPath: path });
+    const again = await launch({ dataPath: path, configuration });
     t.same(await again.stop(), { code: 0, signal: null });
   },
 );
@@ -209,7 +207,7 @@ t.test(
   'two gateways on one folder: one in another network namespace is refused',
   { skip: lacking('network namespaces') },
   async (t) => {
-    const gateway = await launchFor(t);
+    const gateway = await launchFor(t, { configuration });
     const args = ['-n', process.execPath, entryOf(), '--data', gateway.dataPath, ...PORTS];
     const second = runSync('unshare', args, { env: plainEnvironment() });
     t.equal(second.status, 70, second.stderr);
@@ -224,7 +222,7 @@ t.test(
     // A kill during creation leaves the unmarked lock file and an incomplete journal.
     writeFileSync(join(path, 'gatehouse.lock'), '');
     writeFileSync(join(path, 'new.mdb'), 'half');
-    const gateway = await launch({ dataPath: path });
+    const gateway = await launch({ dataPath: path, configuration });
     t.ok(existsSync(join(path, 'data.mdb')) && statSync(join(path, 'data.mdb')).size > 0);
     t.same(await gateway.stop(), { code: 0, signal: null });
   },

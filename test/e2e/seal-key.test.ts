@@ -10,7 +10,7 @@ t.test('seal key: a journal sealed under a key is served with that key alone', a
   const [one, two] = ['11'.repeat(32), Buffer.alloc(32, 2).toString('base64url')] as const;
   const configuration = { Secrets: { sealKey: 'env:GATEHOUSE_TEST_SEAL' } };
   const start = (environment: Record<string, string>, given: object = configuration) =>
-    launch({ dataPath, configuration: given, environment, args: ['--sandbox'] });
+    launch({ dataPath, configuration: given, environment });
   t.equal((await (await start({ GATEHOUSE_TEST_SEAL: one })).stop()).code, 0);
   const refused = async (environment: Record<string, string>) => {
     const args = ['--data', dataPath, '--port', '0', '--internal-port', '0'];

@@ -17,7 +17,7 @@ for (const table of ['index/sidHash', 'timer']) {
     `damaged page: one of ${table} ends the run with 70 and one line, and no start follows`,
     async (t) => {
       const dataPath = `${t.testdir({ data: {} })}/data`;
-      const gateway = await launch({ dataPath });
+      const gateway = await launch({ dataPath, configuration: {} });
       const person = await signUp(gateway.url);
       const file = join(dataPath, 'data.mdb');
       zeroPage(file, treeAt(file, table).root);

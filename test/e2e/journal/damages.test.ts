@@ -17,7 +17,7 @@ t.setTimeout(1_200_000);
 
 const PORTS = ['--port', '0', '--internal-port', '0'];
 /** Starts and runs try one of so many damages, others each time: each costs a start of the program. */
-const EACH = depth.depth === 'full' ? 5 : 15;
+const EACH = { full: 5, gate: 15, quick: 30 }[depth.depth];
 const root = t.testdir({ original: {} });
 const original = join(root, 'original');
 const configuration = { Settings: NO_LIMITS };
