@@ -43,7 +43,6 @@ t.test(
     const registration = { name: 'Shop', url: 'https://shop.example', webhookUrl: 'http://127.0.0.1:9/hook' };
     const created = await send(owner, '/auth/v1/app/upsert_usr_app', registration);
     const appId = String(created['id']);
-    await restart();
     const rotated = await send(owner, '/auth/v1/app/rotate_key', { id: appId });
     const secrets = [created['apiKey'], rotated['apiKey']].map(String);
     const login = () =>

@@ -19,6 +19,8 @@ t.setTimeout(180_000);
 
 const REGISTER = '/auth/v1/keys/register_key';
 const LOGIN = '/auth/v1/login';
+/** No modules: their threads are a third of a start. */
+const configuration = {};
 
 function signed({ challengeId, signPrefix }: Challenge, key: SoftwareKey) {
   return { challengeId, publicKey: key.publicKey, code: signText(key, signPrefix + key.publicKey) };
@@ -35,14 +37,14 @@ t.test(
     const dataPath = `${t.testdir({})}/data`;
     const passkey = makePasskey('ES256');
     const [founding, another, added] = [newKey(), newKey(), newKey()];
-    let gateway: RunningGateway = await launch({ dataPath });
+    let gateway: RunningGateway = await launch({ dataPath, configuration });
     t.teardown(() => gateway.stop());
     const post = (path: string, body: object, headers: Record<string, string> = {}) =>
       request(`${gateway.url}${path}`, { body, headers });
     const killed = async () => {
       await gateway.kill();
       // On the same port: it is part of the origin of a passkey's ceremony.
-      gateway = await launch({ dataPath, port: Number(new URL(gateway.url).port) });
+      gateway = await launch({ dataPath, configuration, port: Number(new URL(gateway.url).port) });
     };
     const origin = gateway.url.replace('127.0.0.1', 'localhost');
 
@@ -105,7 +107,7 @@ t.test('challenge: one of another journal is 1104, even with the same account an
   const key = newKey();
   const folder = t.testdir({});
   const start = async (name: string) => {
-    const gateway = await launchFor(t, { dataPath: `${folder}/${name}` });
+    const gateway = await launchFor(t, { dataPath: `${folder}/${name}`, configuration });
     return gateway;
   };
   const [one, two] = [await start('one'), await start('two')];

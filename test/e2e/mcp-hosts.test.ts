@@ -1,11 +1,12 @@
 import t, { type Test } from 'tap';
 import { bearerOf, expectOk, type Person, request, signUpAgent } from '../../kit/agent.ts';
-import { closeAfter, stopAfter } from '../../kit/close-after.ts';
-import { HIGH_LIMITS, launchFor, type RunningGateway } from '../../kit/launch.ts';
+import { stopAfter } from '../../kit/close-after.ts';
+import { HIGH_LIMITS, launch, type RunningGateway } from '../../kit/launch.ts';
 import { BUILT_IN } from '../../src/io/mcp/tools/built-in.ts';
 import { HOSTS, INSPECTOR, startPeer, unavailable } from '../support/connect/peers.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 import { type SlowModule, startSlowModule } from '../support/mcp-clients/slow-module.ts';
+import { shared } from '../support/shared.ts';
 
 t.setTimeout(180_000);
 
@@ -34,19 +35,27 @@ interface Setting {
   logIn(): Promise<string>;
 }
 
-async function prepare(t: Test): Promise<Setting> {
-  const slow = closeAfter(t, await startSlowModule());
+/** A gateway and a module behind it; each test has a person of its own. */
+const standing = shared(start, async ({ gateway, slow }) => {
+  await gateway.stop();
+  slow.close();
+});
+
+async function start(): Promise<Pick<Setting, 'gateway' | 'slow'>> {
+  const slow = await startSlowModule();
   const row = {
     method: 'GET',
     description: 'Never answers.',
     inputSchema: { type: 'object', properties: {} },
   };
   const McpTools = { [SLOW]: { ...row, endpoint: `${slow.url}/slow` } };
-  const gateway = await launchFor(t, {
-    configuration: { Settings: HIGH_LIMITS, McpTools },
-    args: ['--sandbox'],
-  });
-  const home = temporaryFolder(t);
+  const configuration = { Settings: HIGH_LIMITS, McpTools };
+  return { slow, gateway: await launch({ configuration, args: ['--sandbox'] }) };
+}
+
+async function prepare(test: Test): Promise<Setting> {
+  const { gateway, slow } = await standing(t);
+  const home = temporaryFolder(test);
   const person = await signUpAgent(gateway.url);
   const logIn = async () => {
     return await bearerOf(gateway.url, person.key);

@@ -1,6 +1,7 @@
 import t from 'tap';
 import { type Answer, callTool, mcpLogin, request, signUpAgent } from '../../kit/agent.ts';
 import { launch, launchFor, type RunningGateway } from '../../kit/launch.ts';
+import { count } from '../support/depth.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 
 t.setTimeout(120_000);
@@ -17,6 +18,9 @@ const CONFIGURATION = {
     },
   },
 };
+
+/** Between two kills. */
+const PAYMENTS = 150;
 
 interface Agent {
   userId: string;
@@ -135,7 +139,7 @@ t.test(
       return next;
     };
     let next = Array.from({ length: 8 }, (_, client) => client + 1);
-    for (const until of [150, 300, 450]) {
+    for (let until = PAYMENTS; until <= PAYMENTS * count(3); until += PAYMENTS) {
       next = await Promise.all(next.map((number) => pay(number, until)));
       await paid.exited;
       paid = await start();

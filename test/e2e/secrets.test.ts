@@ -145,7 +145,7 @@ t.test('canaries: no secret in the log, in refusals, in /health or in /metrics',
 t.test(
   'log: hostile paths and user agents are logged as one JSON object a line, with the outcome',
   async (t) => {
-    const gateway = await launch({ args: ['--sandbox'] });
+    const gateway = await launch({ configuration: {} });
     // One after the other: lines are logged in the order in which requests end.
     const sent = [
       await sendAs(`${gateway.url}/health?%0d%0a`, 'plain'),

@@ -17,6 +17,8 @@ interface Run {
   stderr: string;
 }
 
+const standing = await launchFor(t, { args: ['--sandbox'] });
+
 const PROJECT = fileURLToPath(new URL('../../../', import.meta.url));
 const TOUR = fileURLToPath(new URL('../../tools/tour.js', import.meta.url));
 
@@ -57,8 +59,7 @@ t.test(
 );
 
 t.test('tour: against a running gateway', async (t) => {
-  const gateway = await launchFor(t, { args: ['--sandbox'] });
-  const { code, stdout } = await run(process.execPath, [TOUR, '--target', gateway.url]);
+  const { code, stdout } = await run(process.execPath, [TOUR, '--target', standing.url]);
   t.equal(code, 0, stdout.slice(-2_000));
   t.match(stdout, /All 28 steps/);
 });
@@ -110,13 +111,12 @@ t.test('tour: a 429 is retried after its Retry-After; a 429 without the header i
 const skip = lacking('bash', 'curl');
 
 t.test('tour page: every block runs, and both uploads come back unchanged', { skip }, async (t) => {
-  const gateway = await launchFor(t, { args: ['--sandbox'] });
   const page = await readFile(new URL('../../../docs/tour.md', import.meta.url), 'utf8');
   const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
   t.equal(blocks.length, 8);
   const script = ['set -euo pipefail', ...blocks].join('\n');
   const folder = temporaryFolder(t);
-  const { code, stdout, stderr } = await run('bash', ['-c', script], { GATE: gateway.url, TMPDIR: folder });
+  const { code, stdout, stderr } = await run('bash', ['-c', script], { GATE: standing.url, TMPDIR: folder });
   t.equal(code, 0, stderr + stdout);
   t.match(stdout, /"status":"healthy"/);
   t.match(stdout, /"newAccount":true/);

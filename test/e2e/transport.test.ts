@@ -42,7 +42,7 @@ function filesIn(t: Test, certificate: Certificate): Files {
 }
 
 async function start(t: Test, configuration: object): Promise<RunningGateway> {
-  const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
+  const gateway = await launchFor(t, { configuration });
   return gateway;
 }
 
@@ -79,10 +79,17 @@ function served(port: number): Promise<string> {
 const get = (url: string, headers: Record<string, string> = {}) =>
   sendHttp(url, { headers, rejectUnauthorized: false });
 
+/** Each serves two tests. */
+const withTls = await start(t, { Listen: { tls: filesIn(t, makeCertificate('rsa')) } });
+const behindProxy = await start(t, {
+  Production: true,
+  Internal: { allowHosts: ['metrics.internal.example', 'Gate-1'] },
+  Settings: NO_LIMITS,
+});
+
 // covers S128
 t.test('TLS: version 1.3, and 1.2 only with forward secrecy', async (t) => {
-  const gateway = await start(t, { Listen: { tls: filesIn(t, makeCertificate('rsa')) } });
-  const port = portOf(gateway.url);
+  const port = portOf(withTls.url);
   const legacy = 'DEFAULT@SECLEVEL=0';
   const only = (version: tls.SecureVersion, ciphers = legacy) =>
     handshake(port, { minVersion: version, maxVersion: version, ciphers });
@@ -172,14 +179,15 @@ t.test('TLS: SIGHUP serves a new certificate, keeps open connections and loses n
 // covers S130
 t.test('HSTS: sent on every answer in production with TLS of its own, and never otherwise', async (t) => {
   const files = filesIn(t, makeCertificate());
-  const cases = [
-    { Production: true, tls: true, value: 'max-age=31536000' },
-    { Production: true, tls: false, value: undefined },
-    { Production: false, tls: true, value: undefined },
-  ];
-  for (const { Production, tls: own, value } of cases) {
-    const name = `Production ${Production}, own TLS ${own}`;
-    const gateway = await start(t, { Production, Listen: own ? { tls: files } : {} });
+  const cases = {
+    'production, TLS of its own': [
+      await start(t, { Production: true, Listen: { tls: files } }),
+      'max-age=31536000',
+    ],
+    'production, no TLS': [behindProxy, undefined],
+    'TLS of its own': [withTls, undefined],
+  } as const;
+  for (const [name, [gateway, value]] of Object.entries(cases)) {
     for (const path of ['/health', '/auth/v1/get_info', '/nothing', '/']) {
       const { headers } = await get(`${gateway.url}${path}`);
       t.equal(headers['strict-transport-security'], value, `${name}: ${path}`);
@@ -198,8 +206,7 @@ t.test('HSTS: sent on every answer in production with TLS of its own, and never 
 
 // covers S127
 t.test('internal listener: a Host name that external DNS could resolve is 403 with 1103', async (t) => {
-  const allowHosts = ['metrics.internal.example', 'Gate-1'];
-  const gateway = await start(t, { Internal: { allowHosts }, Settings: NO_LIMITS });
+  const gateway = behindProxy;
   const ask = (host: string, path = '/metrics') => get(`${gateway.internal}${path}`, { Host: host });
   const port = portOf(gateway.internal);
   for (const host of [

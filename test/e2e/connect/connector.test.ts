@@ -212,14 +212,17 @@ t.test('connector: npx runs what the gateway serves; the package has types and n
     npm_config_update_notifier: 'false',
     XDG_CONFIG_HOME: folder,
   };
-  const run = (...args: string[]) =>
-    runTo('npx', ['-y', `${gateway.url}/connect/connector.tgz`, ...args], environment, folder);
-  t.match(await run('--version'), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
-  t.match(await run('no address'), { code: 2, stderr: /no address of a gateway/ });
-  t.match(await run('doctor', gateway.url), {
+  const address = `${gateway.url}/connect/connector.tgz`;
+  t.match(await runTo('npx', ['-y', address, 'doctor', gateway.url], environment, folder), {
     code: 1,
     stdout: /ok {3}Version: .*\n[\s\S]*type the letters [A-Z2-7]{6}/,
   });
+  // The package that npx has installed starts without npm.
+  const npx = join(folder, 'cache/_npx');
+  const program = join(npx, readdirSync(npx)[0] ?? '', 'node_modules/.bin/gatehouse-connect');
+  const run = (argument: string) => runTo(program, [argument], environment, folder);
+  t.match(await run('--version'), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ });
+  t.match(await run('no address'), { code: 2, stderr: /no address of a gateway/ });
 });
 
 t.test('connector: the inspector lists and calls through it', { skip: unavailable }, async (t) => {

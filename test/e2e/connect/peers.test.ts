@@ -3,7 +3,7 @@ import { type Person, request, signUp } from '../../../kit/agent.ts';
 import { stopAfter } from '../../../kit/close-after.ts';
 import { agree, disconnect, endAccess } from '../../../kit/consent.ts';
 import { pickPort } from '../../../kit/free-port.ts';
-import { HIGH_LIMITS, launchFor } from '../../../kit/launch.ts';
+import { HIGH_LIMITS, launch } from '../../../kit/launch.ts';
 import {
   AI_SDK,
   endStoredAccess,
@@ -14,6 +14,7 @@ import {
   unavailable,
 } from '../../support/connect/peers.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
+import { shared } from '../../support/shared.ts';
 
 t.setTimeout(180_000);
 
@@ -29,12 +30,16 @@ interface Setting {
   readonly start: (args: readonly string[]) => Peer;
 }
 
-async function prepare(t: Test): Promise<Setting> {
-  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: HIGH_LIMITS } });
-  const home = temporaryFolder(t);
-  const start = (args: readonly string[]) => {
-    return stopAfter(t, startPeer(args, home));
-  };
+/** Each test has a person of its own. */
+const standing = shared(
+  () => launch({ args: ['--sandbox'], configuration: { Settings: HIGH_LIMITS } }),
+  (gateway) => gateway.stop(),
+);
+
+async function prepare(test: Test): Promise<Setting> {
+  const gateway = await standing(t);
+  const home = temporaryFolder(test);
+  const start = (args: readonly string[]) => stopAfter(test, startPeer(args, home));
   return { url: gateway.url, person: await signUp(gateway.url), home, start };
 }
 

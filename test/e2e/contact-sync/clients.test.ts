@@ -38,9 +38,11 @@ function davOf(url: string, username: string, token: string): Dav {
     });
 }
 
-async function start(t: Test): Promise<Device> {
-  const dataPath = temporaryFolder(t);
-  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: {}, dataPath });
+const OPTIONS = { args: ['--sandbox'], configuration: {} };
+/** Serves the tests that do not end it. */
+const standing = await launchFor(t, OPTIONS);
+
+async function start(t: Test, gateway: RunningGateway = standing): Promise<Device> {
   const person = await signUp(gateway.url);
   expectOk('update_key', await updateKey(gateway.url, person, { cardDavAccess: true }));
   const added = await ownerPost(gateway, person, 'token', { keyId: person.keyId, name: 'Phone' });
@@ -155,13 +157,14 @@ t.test(
 );
 
 t.test('sandbox contacts: belong to their user alone, and outlive kill -9 as the token does', async (t) => {
-  const { gateway, person, token, dav } = await start(t);
+  const dataPath = temporaryFolder(t);
+  const { gateway, person, token, dav } = await start(t, await launchFor(t, { ...OPTIONS, dataPath }));
   const other = await signUp(gateway.url);
   t.equal((await dav('PUT', `${BOOK}ada.vcf`, {}, card('ada'))).status, 201);
   const foreign = await fetch(`${gateway.url}${BOOK}ada.vcf`, { headers: { Cookie: other.cookie } });
   t.equal(foreign.status, 404);
   await gateway.kill();
-  const again = await launchFor(t, { args: ['--sandbox'], configuration: {}, dataPath: gateway.dataPath });
+  const again = await launchFor(t, { ...OPTIONS, dataPath });
   const query = '<c:addressbook-query xmlns:c="urn:ietf:params:xml:ns:carddav"/>';
   const list = await davOf(again.url, person.userId, String(token['token']))('REPORT', BOOK, {}, query);
   t.equal(list.status, 207);

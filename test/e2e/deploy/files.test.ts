@@ -62,7 +62,7 @@ t.test('backup script: the newest copies stay, one that fails removes none and k
   const folder = t.testdir({ backups: { mine: {} }, bin: {} });
   const backups = join(folder, 'backups');
   for (const day of ['01', '02', '03', '04']) mkdirSync(join(backups, `202601${day}T031500Z`));
-  const gateway = await launchFor(t);
+  const gateway = await launchFor(t, { configuration: {} });
   await signUp(gateway.url);
   const program = join(folder, 'bin', 'gatehouse');
   writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${entryOf()}' "$@"\n`);

@@ -113,7 +113,7 @@ t.test(
       const config = join(folder, 'gatehouse.json');
       writeFileSync(config, JSON.stringify({ FileServers: { 0: { S3 } } }));
       const ports = ['--port', '0', '--internal-port', '0'];
-      return await runToEnd(['--config', config, '--data', join(folder, 'data'), ...ports, '--sandbox']);
+      return await runToEnd(['--config', config, '--data', join(folder, 'data'), ...ports]);
     };
     const keys = bucketKeys(server.url);
     const wrong = await start({ ...keys, SecretAccessKey: 'wrong' });

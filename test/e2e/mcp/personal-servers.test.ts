@@ -293,10 +293,13 @@ t.test(
   },
 );
 
+const asking = await startConnected(t, {
+  server: { tools: { rows: { whose: { appScope: true } } }, prompts: { appScope: true } },
+});
+
 /** A person who has not connected the server; the tokens of an agent and of a connected host, by the address that takes them. */
-async function startAsking(t: Test) {
-  const server = { tools: { rows: { whose: { appScope: true } } }, prompts: { appScope: true } };
-  const { url, upstream } = await startConnected(t, { server });
+async function enrolAsking() {
+  const { url, upstream } = asking;
   const person = await newPerson(url);
   const tokens = { '/mcp': person.bearer, '/connect/mcp': await connectHost(url, person) };
   const ways = Object.entries(tokens).map(([path, token]) => ({ path, headers: bearer(token) }));
@@ -312,7 +315,7 @@ const TEXT = { isError: true, content: [{ text: /1035.*connect Notes at http.*\/
 t.test(
   'personal server: a client that asks its person by an address gets it as an error in revisions with a handshake',
   async (t) => {
-    const { url, upstream, person, ways, away } = await startAsking(t);
+    const { url, upstream, person, ways, away } = await enrolAsking();
     for (const { path, headers } of ways) {
       const clientWith = async (capabilities: object) => {
         const client = closeAfter(t, new Client({ name: 'test', version: '1.0.0' }, { capabilities }));
@@ -356,35 +359,35 @@ t.test(
 t.test(
   'personal server: a client of 2026-07-28 is asked, and the call that it repeats waits for the login',
   async (t) => {
-    const { url, upstream, person, ways, away } = await startAsking(t);
+    const { url, upstream, person, ways, away } = await enrolAsking();
     const [mode] = MODES.filter(({ name }) => name === 'auto');
     if (mode === undefined) throw new Error('no mode');
     for (const { path, headers } of ways) {
-      const asking = await connectMode(t, url, mode, headers, { path, capabilities: BY_URL });
+      const client = await connectMode(t, url, mode, headers, { path, capabilities: BY_URL });
       const asked: unknown[] = [];
       /** Action of the person, and the login under way when the client repeats the call. */
       let action: 'accept' | 'decline' | 'cancel' = 'decline';
       let browser: Promise<unknown> = Promise.resolve();
-      asking.client.setRequestHandler('elicitation/create', ({ params }) => {
+      client.client.setRequestHandler('elicitation/create', ({ params }) => {
         asked.push(params);
         if (action === 'accept') browser = connect(url, person, upstream, 'anna');
         return { action };
       });
-      t.match(await asking.client.callTool(WHOSE_CALL), TEXT, 'the person declined');
+      t.match(await client.client.callTool(WHOSE_CALL), TEXT, 'the person declined');
       t.match(asked, [{ mode: 'url', url: /^http:\/\/localhost:\d+\/#servers\/notes$/, message: /Notes/ }]);
       action = 'cancel';
-      await t.rejects(asking.client.getPrompt({ name: 'notes_any' }), {
+      await t.rejects(client.client.getPrompt({ name: 'notes_any' }), {
         code: -32000,
         message: /connect Notes/,
       });
       action = 'accept';
-      t.match(await asking.client.callTool(WHOSE_CALL), { content: [{ text: 'anna' }] }, path);
+      t.match(await client.client.callTool(WHOSE_CALL), { content: [{ text: 'anna' }] }, path);
       await browser;
       t.equal(asked.length, 3, 'it is asked once a call');
       await away();
       const silent = await connectMode(t, url, mode, headers, { path });
       t.match(await silent.client.callTool(WHOSE_CALL), TEXT, 'a client that asks no one');
-      t.same([...asking.faults, ...silent.faults], []);
+      t.same([...client.faults, ...silent.faults], []);
     }
   },
 );

@@ -31,9 +31,15 @@ async function metricsOf({ internal }: RunningGateway): Promise<string> {
   return (await request(`${internal}/metrics`)).text;
 }
 
-async function startTraced() {
-  const collector = closeAfter(t, await startCollector());
-  const configuration = { Telemetry: { url: collector.url, sampleRatio: 1 } };
+async function startTraced(more: object = {}, statusOf?: () => number) {
+  const collector = closeAfter(t, await startCollector(statusOf));
+  const Telemetry = {
+    url: collector.url,
+    headers: { 'X-Token': 'of-the-collector' },
+    sampleRatio: 1,
+    ...more,
+  };
+  const configuration = { Project: 'traced', Telemetry };
   const gateway = await launchFor(t, { configuration, args: ['--sandbox'] });
   return { collector, gateway };
 }
@@ -49,14 +55,7 @@ const call = (id: number, name: string, given: object = {}) => ({
 });
 
 t.test('traces: a batch of two tool calls is one tree down to turn, commit and module call', async (t) => {
-  const collector = closeAfter(t, await startCollector());
-  const gateway = await launchFor(t, {
-    configuration: {
-      Project: 'traced',
-      Telemetry: { url: collector.url, headers: { 'X-Token': 'let-me-in' }, sampleRatio: 1 },
-    },
-    args: ['--sandbox'],
-  });
+  const { collector, gateway } = traced;
   const bearer = await newBearer(gateway);
   const batch = [call(1, 'wallet_get_balance'), call(2, 'close_sessions', { others: true })];
   expectOk('batch', await rpc(gateway.url, bearer, batch));
@@ -119,7 +118,7 @@ t.test('traces: a batch of two tool calls is one tree down to turn, commit and m
     },
   );
   const [first] = collector.batches;
-  t.match(first, { path: '/v1/traces', headers: { 'x-token': 'let-me-in' } });
+  t.match(first, { path: '/v1/traces', headers: { 'x-token': 'of-the-collector' } });
   t.match(first?.resource, { 'service.name': 'gatehouse', 'service.namespace': 'traced' });
   for (const span of spans)
     t.ok(BigInt(span.startTimeUnixNano) <= BigInt(span.endTimeUnixNano), `${span.name} ends after its start`);
@@ -247,8 +246,6 @@ t.test('traces: webhook attempts are trees of their own that name the host, neve
 t.test(
   'traces: an untrusted caller is sampled by the ratio alone, a trusted one by its own flag',
   async (t) => {
-    const collector = closeAfter(t, await startCollector());
-    const Telemetry = { url: collector.url, sampleRatio: 1 };
     const asked = async (gateway: RunningGateway, flags: string) =>
       expectOk(
         'info',
@@ -257,17 +254,13 @@ t.test(
         }),
       );
     const isContinued = ({ traceId, name }: ReceivedSpan) => traceId === TRACE_ID && name.startsWith('GET ');
-    const outside = await launch({ configuration: { Telemetry }, args: ['--sandbox'] });
-    await asked(outside, '00');
-    await outside.stop();
-    const continued = (await collector.trace(isContinued)).filter(isContinued);
+    await asked(traced.gateway, '00');
+    const continued = (await traced.collector.trace(isContinued)).filter(isContinued);
     t.match(continued, [{ parentSpanId: PARENT_ID, traceState: 'vendor=1' }], 'the ratio decided');
 
-    collector.batches.length = 0;
-    const trusted = await launch({
-      configuration: { Telemetry, TrustedProxies: ['127.0.0.0/8'] },
-      args: ['--sandbox'],
-    });
+    const collector = closeAfter(t, await startCollector());
+    const Telemetry = { url: collector.url, sampleRatio: 1 };
+    const trusted = await launch({ configuration: { Telemetry, TrustedProxies: ['127.0.0.0/8'] } });
     await asked(trusted, '00');
     await asked(trusted, '01');
     await trusted.stop();
@@ -276,14 +269,13 @@ t.test(
   },
 );
 
+/** The collector refuses all that it sends. */
+const refused = await startTraced({ metricsSeconds: 1, logs: true }, () => 401);
+
 t.test(
   'traces: a collector that refuses costs no answer; what is lost is counted and logged once',
   async (t) => {
-    const collector = closeAfter(t, await startCollector(() => 401));
-    const gateway = await launchFor(t, {
-      configuration: { Telemetry: { url: collector.url, sampleRatio: 1 } },
-      args: ['--sandbox'],
-    });
+    const { gateway } = refused;
     const bearer = await newBearer(gateway);
     expectOk('call', await callTool(gateway.url, bearer, 'wallet_get_balance'));
     await gateway.said(/HTTP status 401[^\n]*spans lost/);
@@ -300,7 +292,6 @@ t.test('telemetry: a stop has sent all metrics and the lines of the log, without
       Telemetry: { url: `${collector.url}/base`, metricsSeconds: 3600, logs: true },
       Log: { sample: { '/auth/v1/info': 0, '/no/such/route': 1 } },
     },
-    args: ['--sandbox'],
   });
   await gateway.said(/sampled route unknown/);
   expectOk('info', await request(`${gateway.url}/auth/v1/info`));
@@ -359,13 +350,9 @@ interface SentMetric {
 }
 
 t.test('telemetry: a collector that refuses metrics and lines is logged once each and counted', async (t) => {
-  const collector = closeAfter(t, await startCollector(() => 400));
-  const gateway = await launchFor(t, {
-    configuration: { Telemetry: { url: collector.url, metricsSeconds: 1, logs: true } },
-    args: ['--sandbox'],
-  });
-  await gateway.said(/"kind":"metrics"[^\n]*HTTP status 400/);
-  await gateway.said(/"kind":"logs"[^\n]*HTTP status 400/);
+  const { gateway } = refused;
+  await gateway.said(/"kind":"metrics"[^\n]*HTTP status 401/);
+  await gateway.said(/"kind":"logs"[^\n]*HTTP status 401/);
   const text = await metricsOf(gateway);
   t.ok(metricValue(text, 'gatehouse_telemetry_metrics_total', { outcome: 'failed' }) > 0);
   t.ok(metricValue(text, 'gatehouse_telemetry_lines_total', { outcome: 'refused' }) > 0);
