@@ -8,6 +8,7 @@ import { generateKey } from '../src/cli/keygen.ts';
 
 /** Wait between two attempts. */
 const RETRY_MS = 20;
+const LOOK_MS = 20;
 
 export interface SoftwareKey {
   /** base64url, 43 characters. */
@@ -124,6 +125,11 @@ export async function untilAvailable<T>(work: () => Promise<T>): Promise<T> {
       await wait(RETRY_MS);
     }
   }
+}
+
+/** Resolves once it holds, for what other processes bring about: looks at most every 20 ms. */
+export async function untilHolds(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await wait(LOOK_MS);
 }
 
 /** The `sid` cookie of an answer, in the form of a request header. */

@@ -64,7 +64,7 @@ const MEGABYTE = 1024 * 1024;
 const SIZE_MAX_BYTES: Readonly<Record<Way, number>> = {
   whole: 3 * MEGABYTE,
   pieces: 3 * MEGABYTE,
-  resumable: 60 * MEGABYTE,
+  resumable: 32 * MEGABYTE,
 };
 /** Most kills are to meet a resumable one. */
 const WAYS: readonly Way[] = ['whole', 'pieces', 'resumable', 'resumable', 'resumable'];

@@ -12,8 +12,17 @@ export interface KillOptions {
   readonly clients: number;
   /** Repeats the moments of the kills and what each client sends, but not how fast the machine is. */
   readonly seed: number;
-  /** The program is gone, and its folder lies still: what a test does to it must be found. */
-  readonly plant?: (dataPath: string) => void;
+  /** Damage that the checks must find, by further kills after those. */
+  readonly plant?: Plant;
+}
+
+/** Both are called while the program is gone and its folder lies still. */
+export interface Plant {
+  /** Most kills until the damage is found. */
+  readonly kills: number;
+  /** After the last kill before the damage. */
+  keep?(dataPath: string): void;
+  harm(dataPath: string): void;
 }
 
 export interface KillReport {
@@ -21,6 +30,8 @@ export interface KillReport {
   kills: number;
   /** Each line is a broken promise. Empty when all is well. */
   readonly faults: string[];
+  /** The same lines about planted damage; absent unless all was well before. */
+  found?: readonly string[];
 }
 
 /** The load until one kill. Neither promise rejects: a fault is reported. */
@@ -40,7 +51,7 @@ export interface KilledClients {
   observe?(): void;
   /** Continues after the restart as clients would, and returns the faults; an exception is a fault too. */
   check(gateway: RunningGateway): Promise<void>;
-  /** Called after the last check. */
+  /** Called after the last check that must find nothing. */
   end?(): void;
 }
 
@@ -61,7 +72,10 @@ export async function untilCut(report: KillReport, work: () => Promise<void>): P
   }
 }
 
-/** Kills up to the given number of times, or until a promise is broken; the data folder then shows why. Always ends the program. */
+/**
+ * Kills up to the given number of times, or until a promise is broken; the data folder then shows why. Always ends the
+ * program.
+ */
 export async function killLoop(
   { kills, dataPath, seed, plant }: KillOptions,
   launching: Omit<LaunchOptions, 'dataPath'>,
@@ -71,24 +85,32 @@ export async function killLoop(
   const random = seededNumbers(seed);
   const start = () => launch({ ...launching, dataPath });
   let gateway = await start();
+  const killDuring = async (clients: KilledClients, kill: number, whileGone: () => void) => {
+    const { ripe, cut, delayMs } = await clients.work(gateway, kill);
+    // Clients that all end before a moment is ripe have said why in the report.
+    await Promise.race([ripe, cut]);
+    const [shortest, longest] = delayMs;
+    const waitMs = shortest + random() * (longest - shortest);
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    await gateway.kill();
+    await cut;
+    whileGone();
+    gateway = await start();
+    await clients.check(gateway).catch((error: unknown) => report.faults.push(String(error)));
+  };
   try {
     const clients = await meet(gateway);
-    while (report.kills < kills && report.faults.length === 0) {
-      const { ripe, cut, delayMs } = await clients.work(gateway, report.kills);
-      // Clients that all end before a moment is ripe have said why in the report.
-      await Promise.race([ripe, cut]);
-      const [shortest, longest] = delayMs;
-      const waitMs = shortest + random() * (longest - shortest);
-      await new Promise((resolve) => setTimeout(resolve, waitMs));
-      await gateway.kill();
-      await cut;
-      report.kills += 1;
-      clients.observe?.();
-      plant?.(dataPath);
-      gateway = await start();
-      await clients.check(gateway).catch((error: unknown) => report.faults.push(String(error)));
-    }
+    while (report.kills < kills && report.faults.length === 0)
+      await killDuring(clients, report.kills, () => {
+        report.kills += 1;
+        clients.observe?.();
+        if (report.kills === kills) plant?.keep?.(dataPath);
+      });
     if (report.faults.length === 0) clients.end?.();
+    if (plant === undefined || report.faults.length > 0) return;
+    for (let harmed = 0; harmed < plant.kills && report.faults.length === 0; harmed += 1)
+      await killDuring(clients, kills + harmed, () => plant.harm(dataPath));
+    report.found = report.faults.splice(0);
   } finally {
     await gateway.stop();
   }

@@ -6,11 +6,11 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { homeOf, ownersOf } from '../../src/domain/partitions.ts';
 import { Database } from '../../src/io/cluster/database.ts';
 import { listNodes, type NodeRecord } from '../../src/io/cluster/node-table.ts';
 import { type RunningSandbox, startSandbox } from '../../src/sandbox/start.ts';
+import { untilHolds } from '../agent.ts';
 import { pickPort } from '../free-port.ts';
 import { type Exit, type LaunchOptions, launch, type RunningGateway } from '../launch.ts';
 import type { MemoryS3 } from '../storage/memory-s3.ts';
@@ -19,7 +19,6 @@ import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 
 const HOST = '127.0.0.1';
 const SECRET_BYTES = 32;
-const POLL_MS = 20;
 const SHARED = 'files';
 
 export interface NodesOptions {
@@ -91,6 +90,7 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
   const databaseUrl = await options.postgres.createDatabase();
   const secret = randomBytes(SECRET_BYTES).toString('hex');
   const sandbox = options.sandbox === false ? undefined : await startSandbox({ dataPath: folder });
+  const database = new Database({ url: databaseUrl, applicationName: 'tool' });
   const nodes: Node[] = [];
   const add = async () => {
     const name = String.fromCharCode('a'.charCodeAt(0) + nodes.length);
@@ -102,6 +102,7 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
   const stop = async () => {
     const exits = await Promise.all(nodes.map((node) => node.end()));
     await sandbox?.close();
+    database.close();
     rmSync(folder, { recursive: true, force: true });
     return exits.filter((exit) => exit !== undefined);
   };
@@ -112,14 +113,14 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
     await stop();
     throw error;
   }
-  const records = () => readNodes(databaseUrl);
+  const records = () => listNodes(database);
   return {
     ...{ databaseUrl, secret, files, nodes, sandbox, add, records, stop },
     async isOut({ name }) {
-      while ((await records()).some((each) => each.name === name && each.joined)) await wait(POLL_MS);
+      await untilHolds(async () => !(await records()).some((each) => each.name === name && each.joined));
     },
     async allServe() {
-      for (const { url } of nodes) while (!(await serves(url))) await wait(POLL_MS);
+      for (const { url } of nodes) await untilHolds(() => serves(url));
     },
     async ownerOf(kind, id) {
       const joined = (await records()).filter((each) => each.joined);
@@ -140,7 +141,7 @@ async function serves(url: string): Promise<boolean> {
 
 /** Resolves when every node serves, knows all others as members and has links to them: until then calls can be 503. */
 export async function linked(nodes: readonly NodeProcess[]): Promise<void> {
-  for (const node of nodes) while (!(await isLinked(node, nodes.length - 1))) await wait(POLL_MS);
+  for (const node of nodes) await untilHolds(() => isLinked(node, nodes.length - 1));
 }
 
 async function isLinked({ gateway }: NodeProcess, others: number): Promise<boolean> {
@@ -150,15 +151,6 @@ async function isLinked({ gateway }: NodeProcess, others: number): Promise<boole
   const members: unknown = cluster?.['members'];
   const knowsAll = Array.isArray(members) && members.length === others + 1;
   return cluster?.['serving'] === true && knowsAll && has(cluster['linksOut']) && has(cluster['linksIn']);
-}
-
-async function readNodes(url: string): Promise<readonly NodeRecord[]> {
-  const database = new Database({ url, applicationName: 'tool' });
-  try {
-    return await listNodes(database);
-  } finally {
-    database.close();
-  }
 }
 
 interface Surroundings {

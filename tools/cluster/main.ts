@@ -4,7 +4,6 @@
  */
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { type NodeProcess, type Nodes, startNodes } from '../../kit/cluster/nodes.ts';
 import { startPostgres } from '../../kit/cluster/postgres.ts';
 import { SETTINGS_ID, settings } from '../../src/actors/admin/settings.ts';
@@ -12,36 +11,14 @@ import { STAFF_ID, staff } from '../../src/actors/admin/staff.ts';
 import { homeOf, ownersOf } from '../../src/domain/partitions.ts';
 import type { NodeRecord } from '../../src/io/cluster/node-table.ts';
 import { type Balancer, type Condition, startBalancer } from './balancer.ts';
+import { type Options, readOptions } from './options.ts';
 
 const USAGE = 'usage: npm run cluster [-- --nodes N (2 to 8)] [-- --port N]\n';
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 64;
 const WATCH_MS = 500;
-const NODES = { default: 3, min: 2, max: 8 };
-const PORT = { default: 8080, min: 1, max: 65_535 };
-
-interface Options {
-  readonly nodes: number;
-  readonly port: number;
-}
-
 function write(text: string): void {
   process.stdout.write(text);
-}
-
-/** Undefined for a wrong option. */
-function readOptions(): Options | undefined {
-  try {
-    const { values } = parseArgs({ options: { nodes: { type: 'string' }, port: { type: 'string' } } });
-    const nodes = Number(values.nodes ?? NODES.default);
-    const port = Number(values.port ?? PORT.default);
-    const isBetween = (value: number, { min, max }: { min: number; max: number }) =>
-      Number.isInteger(value) && value >= min && value <= max;
-    return isBetween(nodes, NODES) && isBetween(port, PORT) ? { nodes, port } : undefined;
-  } catch (error) {
-    if (error instanceof TypeError) return undefined;
-    throw error;
-  }
 }
 
 /** Resolves when the user, or the end of the process that started this one, asks for the end. */
@@ -272,7 +249,7 @@ function stateOf(isIn: boolean, isStopped: boolean, condition: Condition): strin
   return isIn && condition !== 'healthy' ? `${place}, ${condition}` : place;
 }
 
-const options = readOptions();
+const options = readOptions(process.argv.slice(2));
 if (options === undefined) {
   process.stderr.write(USAGE);
   process.exitCode = EXIT_USAGE;

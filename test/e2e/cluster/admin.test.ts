@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import t, { type Test } from 'tap';
-import { challenge, cookieOf, expectOk, type Json, request } from '../../../kit/agent.ts';
+import { challenge, cookieOf, expectOk, type Json, request, untilHolds } from '../../../kit/agent.ts';
 import { create, makePasskey } from '../../../kit/authenticator.ts';
 import { linked, type NodeProcess } from '../../../kit/cluster/nodes.ts';
 import { NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
@@ -168,7 +168,7 @@ nodesTest(
 
 /** The link that a node has printed; undefined where its start printed none. */
 async function linkOf({ gateway }: NodeProcess): Promise<string | undefined> {
-  while (!/^For an MCP host/m.test(gateway.output().stdout)) await new Promise(setImmediate);
+  await untilHolds(() => /^For an MCP host/m.test(gateway.output().stdout));
   return /\/ProxyAdmin\/Setup#([\w-]{43})/.exec(gateway.output().stdout)?.[1];
 }
 

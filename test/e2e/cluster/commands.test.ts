@@ -8,6 +8,7 @@ import { fetchState } from '../../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
 import { type PgFixture, pgTest, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
+import { openCommands } from '../../support/programs/commands.ts';
 
 t.setTimeout(240_000);
 
@@ -16,17 +17,25 @@ function fileOf(folder: string, url: string): string {
   return JSON.stringify({ Cluster, LocalFileStoragePath: join(folder, 'files') });
 }
 
+/** Of each kind of end the program itself shows one; `inside`: the same commands in a process that has loaded them. */
+const inside = openCommands(t);
+
 async function openCluster(t: Test, fixture: PgFixture) {
   const folder = temporaryFolder(t);
   const config = join(folder, 'gatehouse.json');
   writeFileSync(config, fileOf(folder, fixture.url));
-  const run = (...args: string[]) => runToEnd(['cluster', ...args, '--config', config]);
-  return { ...fixture, folder, run };
+  const given = (args: readonly string[]) => ['cluster', ...args, '--config', config];
+  const program = (...args: string[]) => runToEnd(given(args));
+  const run = (...args: string[]) => inside(...given(args));
+  return { ...fixture, folder, program, run };
 }
 
 t.test('cluster commands: bad usage ends with 64 and one line', async (t) => {
-  for (const args of [[], ['frobnicate'], ['export'], ['forget'], ['forget', '--json'], ['status', 'x']]) {
-    const { code, stdout, stderr } = await runToEnd(['cluster', ...args]);
+  const wrong = [['frobnicate'], [], ['export'], ['forget'], ['forget', '--json'], ['status', 'x']];
+  for (const [at, args] of wrong.entries()) {
+    const { code, stdout, stderr } = await (at === 0
+      ? runToEnd(['cluster', ...args])
+      : inside('cluster', ...args));
     t.same(
       { code, stdout, lines: stderr.split('\n').length },
       { code: 64, stdout: '', lines: 2 },
@@ -38,24 +47,23 @@ t.test('cluster commands: bad usage ends with 64 and one line', async (t) => {
 t.test('cluster commands: without the section Cluster they end with 78', async (t) => {
   const config = join(temporaryFolder(t), 'gatehouse.json');
   writeFileSync(config, '{}');
+  const end = { code: 78, stderr: 'configuration: Cluster: is needed for the commands cluster\n' };
+  t.match(await runToEnd(['cluster', 'status', '--config', config]), end);
   for (const args of [['status'], ['import'], ['recover'], ['forget', 'a'], ['export', 'x']])
-    t.match(await runToEnd(['cluster', ...args, '--config', config]), {
-      code: 78,
-      stderr: 'configuration: Cluster: is needed for the commands cluster\n',
-    });
+    t.match(await inside('cluster', ...args, '--config', config), end);
 });
 
 pgTest(
   'cluster commands: status of a database without a log, or of none, ends with 70',
   async (t, fixture) => {
-    const { run, folder } = await openCluster(t, fixture);
-    t.match(await run('status'), {
+    const { program, folder } = await openCluster(t, fixture);
+    t.match(await program('status'), {
       code: 70,
       stderr: 'gatehouse: the database of Cluster.url holds no log\n',
     });
     const config = join(folder, 'away.json');
     writeFileSync(config, fileOf(folder, `socket:${folder}?db=x`));
-    t.match(await runToEnd(['cluster', 'status', '--config', config]), {
+    t.match(await inside('cluster', 'status', '--config', config), {
       code: 70,
       stderr: /^gatehouse: the database of Cluster\.url cannot be used: .*ENOENT.*\n$/,
     });
@@ -65,14 +73,14 @@ pgTest(
 pgTest(
   'cluster commands: status shows nodes in a table and as JSON; forget frees a name',
   async (t, fixture) => {
-    const { run, connect } = await openCluster(t, fixture);
+    const { program, run, connect } = await openCluster(t, fixture);
     let figures = { links: 0, turnsRefused: 0, turnsThrown: 0 };
     const log = await connect({ figures: () => figures });
     const { node, incarnation } = await log.enter('node-1');
     const write = (nodeSeq: number) => ({ node, incarnation, nodeSeq, body: Buffer.from('body') });
     await log.join(write(1));
     await log.append(write(2));
-    const table = await run('status');
+    const table = await program('status');
     t.match(table.stdout, /^log [0-9a-f-]{36}, layout 1: row 2, 0 MiB\nno checkpoint\n/);
     t.match(table.stdout, /another configuration than here: node-1/);
     t.match(
@@ -93,12 +101,12 @@ pgTest(
     t.match(await run('forget', 'node-2'), { code: 64, stderr: /no node "node-2"/ });
     await log.leave(write(3));
     t.match(await run('status'), { code: 70, stdout: /^node-1 +1 +out /m }, 'no node serves');
-    t.match(await run('forget', 'node-1'), { code: 0, stdout: 'the node node-1 is forgotten\n' });
+    t.match(await program('forget', 'node-1'), { code: 0, stdout: 'the node node-1 is forgotten\n' });
   },
 );
 
 pgTest('cluster commands: a journal moves into a log and out again with its accounts', async (t, fixture) => {
-  const { run, folder, url } = await openCluster(t, fixture);
+  const { program, run, folder, url } = await openCluster(t, fixture);
   const data = join(folder, 'data');
   const gateway = await launch({ dataPath: data });
   const person = await signUp(gateway.url);
@@ -106,7 +114,7 @@ pgTest('cluster commands: a journal moves into a log and out again with its acco
   await gateway.stop();
   t.match(await run('import', '--data', join(folder, 'none')), { code: 70, stderr: /holds no journal/ });
   t.match(await run('recover', '--data', data), { code: 70, stderr: /not that of a node/ });
-  const imported = await run('import', '--data', data);
+  const imported = await program('import', '--data', data);
   t.match(imported, { code: 0, stdout: /^the log begins at 1 with the journal of / }, imported.stderr);
   t.match(await run('import', '--data', data), { code: 70, stderr: /the log is in use/ });
 
@@ -119,7 +127,7 @@ pgTest('cluster commands: a journal moves into a log and out again with its acco
     stderr: /the machine stopped while a node used/,
   });
   rmSync(cutOff);
-  t.match(await run('recover', '--data', node), {
+  t.match(await program('recover', '--data', node), {
     code: 0,
     stdout: /^the log continues after 2 with the state/,
   });
@@ -127,7 +135,7 @@ pgTest('cluster commands: a journal moves into a log and out again with its acco
   const other = join(folder, 'other');
   await fetchInto(t, url, 2, other);
   const exported = join(folder, 'exported');
-  t.match(await run('export', exported, '--data', other), { code: 0, stdout: /without Cluster/ });
+  t.match(await program('export', exported, '--data', other), { code: 0, stdout: /without Cluster/ });
   const alone = await launch({ dataPath: exported });
   const headers = { Cookie: person.cookie };
   t.equal((await request(`${alone.url}/auth/v1/keys/user_keys`, { headers })).status, 200);

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { logIn, newKey, request } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import { listenFor } from '../../../kit/http.ts';
-import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS, type RunningGateway } from '../../../kit/launch.ts';
 import { seededNumbers } from '../../../kit/seeded-numbers.ts';
 import { openJournal } from '../../../src/actors/runtime/journal/lmdb.ts';
 import { type Operation, REPLICA_KEY } from '../../../src/actors/runtime/journal/port.ts';
@@ -24,9 +24,8 @@ import { temporaryFolder } from '../../support/files/file-storage.ts';
 /** In an account with one key and no application, this number chooses the step that contends for a key. */
 const CONTEND = 0.45;
 
-/** One gateway in place of the nodes, and an account whose client knows what it holds. */
-async function startClient(t: Test) {
-  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS } });
+/** An account whose client knows what it holds; the gateway is in place of the nodes. */
+async function startClient(gateway: RunningGateway) {
   const node = { name: 'a', url: gateway.url } as NodeProcess;
   const history = new FaultHistory();
   const calls = new NodeCalls([node], history);
@@ -40,8 +39,8 @@ async function startClient(t: Test) {
   return { url, node, client, calls, history, act };
 }
 
-t.test('faults: a key that is gone or came from elsewhere, and an unknown name, are found', async (t) => {
-  const { node, client, calls, act, history } = await startClient(t);
+async function keysAndNames(t: Test, gateway: RunningGateway): Promise<void> {
+  const { node, client, calls, act, history } = await startClient(gateway);
   const app = await act('/auth/v1/app/upsert_usr_app', { name: 'extra', url: 'https://extra.example' });
   await t.rejects(client.verify(node), /applications: missing none, not acknowledged or doubled \d+ extra/);
   await act('/auth/v1/app/remove', { appId: String(app.json['result']?.['id']) });
@@ -51,24 +50,21 @@ t.test('faults: a key that is gone or came from elsewhere, and an unknown name, 
   await t.rejects(client.verify(node), new RegExp(`keys: missing ${spare?.id} `));
   t.equal(calls.counts.stale, 2);
   t.match(history.about(client.who).join('\n'), / ms \S+: \S*\/auth\/v1\/keys\/user_keys at a: 200 /);
-});
+}
 
-t.test(
-  'faults: a session that lives on, a lost one, and a removed key that logs in, are found',
-  async (t) => {
-    const { url, node, client } = await startClient(t);
-    const cookie = (await logIn(url, client.first)).headers.get('set-cookie') ?? '';
-    const token = cookie.split(';')[0] ?? '';
-    const session: HeldSession = { kind: 'browser', keyId: '', sinceMs: 0, token, state: 'closed' };
-    await t.rejects(client.readSession(session, node), /stale at a: a closed browser session is admitted/);
-    const lost: HeldSession = { ...session, token: `${token.slice(0, -4)}AAAA`, state: 'live' };
-    await t.rejects(client.readSession(lost, node), /stale at a: a live browser session is refused/);
-    await client.readSession({ ...lost, state: 'closing' }, node);
-    const mcp = [...client.keys.values()].find(({ mcpAccess }) => mcpAccess);
-    client.removedKeys.push(mcp?.key ?? newKey());
-    await t.rejects(client.verify(node), /stale at a: a removed key is admitted/);
-  },
-);
+async function sessions(t: Test, gateway: RunningGateway): Promise<void> {
+  const { url, node, client } = await startClient(gateway);
+  const cookie = (await logIn(url, client.first)).headers.get('set-cookie') ?? '';
+  const token = cookie.split(';')[0] ?? '';
+  const session: HeldSession = { kind: 'browser', keyId: '', sinceMs: 0, token, state: 'closed' };
+  await t.rejects(client.readSession(session, node), /stale at a: a closed browser session is admitted/);
+  const lost: HeldSession = { ...session, token: `${token.slice(0, -4)}AAAA`, state: 'live' };
+  await t.rejects(client.readSession(lost, node), /stale at a: a live browser session is refused/);
+  await client.readSession({ ...lost, state: 'closing' }, node);
+  const mcp = [...client.keys.values()].find(({ mcpAccess }) => mcpAccess);
+  client.removedKeys.push(mcp?.key ?? newKey());
+  await t.rejects(client.verify(node), /stale at a: a removed key is admitted/);
+}
 
 /** A server before a gateway that loses the answers to the first registration with a status. Returns its address. */
 async function startLossy(t: Test, url: string, status: number): Promise<string> {
@@ -97,28 +93,39 @@ async function startLossy(t: Test, url: string, status: number): Promise<string>
   return (await listenFor(t, server)).url;
 }
 
-t.test(
-  'faults: a refusal whose answer is lost is no broken promise, and its repeat is a verdict',
-  async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS } });
-    const [history, contest] = [new FaultHistory(), new Contest()];
-    const contending = () => CONTEND;
-    const direct = new NodeCalls([{ name: 'a', url: gateway.url } as NodeProcess], history);
-    const winner = await AccountClient.create({ calls: direct, random: contending, contest });
-    const url = await startLossy(t, gateway.url, 409);
-    const nodes = [{ name: 'a', url: gateway.url } as NodeProcess];
-    const calls = new NodeCalls(nodes, history);
-    const loser = await AccountClient.create({ calls, random: contending, contest });
-    await winner.step();
-    Object.assign(nodes[0] ?? {}, { url });
-    await loser.step();
-    t.equal(contest.requireWinners(), 1, 'one key was refused');
-    t.match(
-      history.about(loser.who).join('\n'),
-      /register_key at a: no answer\n.*register_key at a: 401[\s\S]*: 409 /,
-    );
-  },
-);
+async function lostRefusal(t: Test, gateway: RunningGateway): Promise<void> {
+  const [history, contest] = [new FaultHistory(), new Contest()];
+  const contending = () => CONTEND;
+  const direct = new NodeCalls([{ name: 'a', url: gateway.url } as NodeProcess], history);
+  const winner = await AccountClient.create({ calls: direct, random: contending, contest });
+  const url = await startLossy(t, gateway.url, 409);
+  const nodes = [{ name: 'a', url: gateway.url } as NodeProcess];
+  const calls = new NodeCalls(nodes, history);
+  const loser = await AccountClient.create({ calls, random: contending, contest });
+  await winner.step();
+  Object.assign(nodes[0] ?? {}, { url });
+  await loser.step();
+  t.equal(contest.requireWinners(), 1, 'one key was refused');
+  t.match(
+    history.about(loser.who).join('\n'),
+    /register_key at a: no answer\n.*register_key at a: 401[\s\S]*: 409 /,
+  );
+}
+
+t.test('faults of one gateway in place of the nodes', async (t) => {
+  const gateway = await launchFor(t, { configuration: { Settings: NO_LIMITS } });
+  await t.test('faults: a key that is gone or came from elsewhere, and an unknown name, are found', (t) =>
+    keysAndNames(t, gateway),
+  );
+  await t.test(
+    'faults: a session that lives on, a lost one, and a removed key that logs in, are found',
+    (t) => sessions(t, gateway),
+  );
+  await t.test(
+    'faults: a refusal whose answer is lost is no broken promise, and its repeat is a verdict',
+    (t) => lostRefusal(t, gateway),
+  );
+});
 
 async function writeReplica(folder: string, position: number, owner: string): Promise<string> {
   mkdirSync(folder);

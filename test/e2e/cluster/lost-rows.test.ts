@@ -8,25 +8,18 @@ import { NO_LIMITS } from '../../../kit/launch.ts';
 
 t.setTimeout(240_000);
 
-/** A server of its own: it loses rows. Undefined where none can run. */
 async function openCluster(
   t: Test,
+  postgres: Postgres,
   nodes: number,
   leaseMilliseconds: number,
-): Promise<{ postgres: Postgres; cluster: Nodes } | undefined> {
-  const postgres = await startPostgres();
-  if (typeof postgres === 'string') {
-    t.comment(postgres);
-    return undefined;
-  }
-  t.teardown(() => postgres.stop());
+): Promise<Nodes> {
   const options = {
     configuration: { Settings: NO_LIMITS },
     sandbox: false,
     cluster: { leaseMilliseconds },
   };
-  const cluster = stopAfter(t, await startNodes({ postgres, nodes, ...options }));
-  return { postgres, cluster };
+  return stopAfter(t, await startNodes({ postgres, nodes, ...options }));
 }
 
 async function failedStart(node: NodeProcess): Promise<string> {
@@ -40,63 +33,65 @@ async function appliedBy({ records }: Nodes, { name }: NodeProcess): Promise<num
   return (await records()).find((each) => each.name === name)?.applied ?? 0;
 }
 
-t.test(
-  'a standby that lost rows is promoted: every node that has applied them stops and says why',
-  async (t) => {
-    const opened = await openCluster(t, 3, 10_000);
-    if (opened === undefined) return;
-    const { postgres, cluster } = opened;
-    const [a] = cluster.nodes;
-    await untilAvailable(() => signUp(a?.url ?? ''));
-    await postgres.save();
-    await cluster.allServe();
-    for (let person = 0; person < 3; person += 1) await untilAvailable(() => signUp(a?.url ?? ''));
-    await postgres.loseRows();
-    for (const { name, gateway } of cluster.nodes) {
-      t.match(await gateway.exited, { code: 70 }, name);
-      t.match(
-        gateway.output().stderr,
-        /row \d+ of the log is gone: it was trimmed, or the database lost it/,
-        name,
-      );
-    }
-    const [again] = cluster.nodes;
-    if (again !== undefined)
-      t.match(
-        await failedStart(again),
-        /it ended with 70[\s\S]*(the log ends at \d+|row \d+ of the log is gone)/,
-      );
-  },
-);
-
-t.test(
-  'a log that lost rows and grew again with others: a node that starts stops and says why',
-  async (t) => {
-    const opened = await openCluster(t, 1, 1_000);
-    if (opened === undefined) return;
-    const { postgres, cluster } = opened;
-    const [a] = cluster.nodes;
-    if (a === undefined) return;
-    await untilAvailable(() => signUp(a.url));
-    await postgres.save();
-    await cluster.allServe();
-    await untilAvailable(() => signUp(a.url));
-    const { position } = await stateOf(a);
-    await a.gateway.kill();
-    await postgres.loseRows();
-    const b = await cluster.add();
-    await cluster.isOut(a);
-    while ((await appliedBy(cluster, b)) <= position) await untilAvailable(() => signUp(b.url));
-    t.match(
-      await failedStart(a),
-      /it ended with 70[\s\S]*gatehouse: row \d+ of the log is another one than this node has applied: the database lost rows/,
-    );
-  },
-);
-
 async function stateOf({ gateway }: NodeProcess): Promise<{ readonly position: number }> {
   const answer = (await (await fetch(`${gateway.internal}/health`)).json()) as {
     readonly cluster: { readonly position: number };
   };
   return answer.cluster;
 }
+
+async function promoted(t: Test, postgres: Postgres): Promise<void> {
+  const cluster = await openCluster(t, postgres, 2, 10_000);
+  const [a] = cluster.nodes;
+  if (a === undefined) throw new Error('no node');
+  await untilAvailable(() => signUp(a.url));
+  await postgres.save();
+  await cluster.allServe();
+  for (let person = 0; person < 3; person += 1) await untilAvailable(() => signUp(a.url));
+  await postgres.loseRows();
+  for (const { name, gateway } of cluster.nodes) {
+    t.match(await gateway.exited, { code: 70 }, name);
+    t.match(
+      gateway.output().stderr,
+      /row \d+ of the log is gone: it was trimmed, or the database lost it/,
+      name,
+    );
+  }
+  t.match(await failedStart(a), /it ended with 70[\s\S]*(the log ends at \d+|row \d+ of the log is gone)/);
+}
+
+async function grownAgain(t: Test, postgres: Postgres): Promise<void> {
+  const cluster = await openCluster(t, postgres, 1, 1_000);
+  const [a] = cluster.nodes;
+  if (a === undefined) throw new Error('no node');
+  await untilAvailable(() => signUp(a.url));
+  await postgres.save();
+  await cluster.allServe();
+  await untilAvailable(() => signUp(a.url));
+  const { position } = await stateOf(a);
+  await a.gateway.kill();
+  await postgres.loseRows();
+  const b = await cluster.add();
+  await cluster.isOut(a);
+  while ((await appliedBy(cluster, b)) <= position) await untilAvailable(() => signUp(b.url));
+  t.match(
+    await failedStart(a),
+    /it ended with 70[\s\S]*gatehouse: row \d+ of the log is another one than this node has applied: the database lost rows/,
+  );
+}
+
+t.test('a database that lost rows', async (t) => {
+  // A server of its own: the others of the suite lose nothing.
+  const postgres = await startPostgres();
+  if (typeof postgres === 'string') {
+    t.comment(postgres);
+    return;
+  }
+  t.teardown(() => postgres.stop());
+  await t.test('a standby is promoted: every node that has applied them stops and says why', (t) =>
+    promoted(t, postgres),
+  );
+  await t.test('a log grew again with others: a node that starts stops and says why', (t) =>
+    grownAgain(t, postgres),
+  );
+});

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { request } from '../../../kit/agent.ts';
+import { request, untilHolds } from '../../../kit/agent.ts';
 import { stopAfter } from '../../../kit/close-after.ts';
 import { pickPort } from '../../../kit/free-port.ts';
 import { startRolling } from '../../../tools/cluster/rolling.ts';
@@ -32,49 +32,43 @@ async function startHaproxy(t: Test, nodes: readonly string[]): Promise<string> 
   const child = spawn('haproxy', ['-db', '-f', file], { stdio: 'ignore' });
   t.teardown(() => child.kill('SIGKILL'));
   const url = `http://127.0.0.1:${port}`;
-  for (;;) {
+  await untilHolds(async () => {
     if (child.exitCode !== null) throw new Error(`HAProxy has ended with ${child.exitCode}`);
-    const status = await request(`${url}/health`).then(
-      (answer) => answer.status,
-      () => undefined,
+    return await request(`${url}/health`).then(
+      ({ status }) => status === 200,
+      () => false,
     );
-    if (status === 200) return url;
-  }
+  });
+  return url;
 }
 
-postgresTest(
-  'rolling restart: a node leaves and comes back, and clients of deploy/haproxy/cluster.cfg see success or 503 alone',
-  async (t, postgres) => {
-    // Without HAProxy the clients ask one node after the other.
-    const front = lacking('HAProxy') ? {} : { front: (nodes: readonly string[]) => startHaproxy(t, nodes) };
-    const options = { postgres, nodes: 3, clients: 6, pauseMs: 20, ...front };
-    const rolling = stopAfter(t, await startRolling(options));
-    const { cluster, restart, under } = rolling;
-    const [node] = cluster.nodes;
-    if (node === undefined) throw new Error('no node');
-    const isIn = async () => (await cluster.records()).find(({ name }) => name === node.name)?.joined;
-    let exit: unknown;
-    const report = await under(async () => {
-      exit = await restart(node, async () => {
-        t.equal(await isIn(), false, 'it has left: an expulsion would take longer than a lease');
+postgresTest('rolling restart', async (t, postgres) => {
+  // Without HAProxy the clients ask one node after the other.
+  const front = lacking('HAProxy') ? {} : { front: (nodes: readonly string[]) => startHaproxy(t, nodes) };
+  const options = { postgres, nodes: 3, clients: 6, pauseMs: 20, ...front };
+  const { cluster, restart, under } = stopAfter(t, await startRolling(options));
+  const [node, other] = cluster.nodes;
+  if (node === undefined || other === undefined) throw new Error('too few nodes');
+  await t.test(
+    'a node leaves and comes back, and clients of deploy/haproxy/cluster.cfg see success or 503 alone',
+    async (t) => {
+      const isIn = async () => (await cluster.records()).find(({ name }) => name === node.name)?.joined;
+      let exit: unknown;
+      const report = await under(async () => {
+        exit = await restart(node, async () => {
+          t.equal(await isIn(), false, 'it has left: an expulsion would take longer than a lease');
+        });
       });
-    });
-    t.same(exit, { code: 0, signal: null }, 'the node ends by itself');
-    t.same(report.faults, [], 'success, or 503 with Retry-After');
-    t.ok(report.requests > report.unavailable, `${report.requests} answers`);
-    t.equal(await isIn(), true, 'it is in again');
-  },
-);
-
-postgresTest(
-  'rolling restart: a node without its database ends within its time all the same',
-  async (t, postgres) => {
-    const rolling = stopAfter(t, await startRolling({ postgres, nodes: 2, clients: 1, pauseMs: 20 }));
-    const [, node] = rolling.cluster.nodes;
-    if (node === undefined) throw new Error('no node');
-    node.database.hold();
-    node.gateway.process.kill('SIGTERM');
-    t.same(await node.gateway.exited, { code: 0, signal: null });
-    await rolling.cluster.isOut(node);
-  },
-);
+      t.same(exit, { code: 0, signal: null }, 'the node ends by itself');
+      t.same(report.faults, [], 'success, or 503 with Retry-After');
+      t.ok(report.requests > report.unavailable, `${report.requests} answers`);
+      t.equal(await isIn(), true, 'it is in again');
+    },
+  );
+  await t.test('a node without its database ends within its time all the same', async (t) => {
+    other.database.hold();
+    other.gateway.process.kill('SIGTERM');
+    t.same(await other.gateway.exited, { code: 0, signal: null });
+    await cluster.isOut(other);
+  });
+});

@@ -4,10 +4,11 @@ import { existsSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { type Answer, expectOk, logIn, request, signUp } from '../../../kit/agent.ts';
+import { type Answer, expectOk, logIn, request, signUp, untilHolds } from '../../../kit/agent.ts';
 import { pickPort } from '../../../kit/free-port.ts';
 import { plainEnvironment } from '../../../kit/launch.ts';
 import { uploadAll } from '../../../kit/upload-client.ts';
+import { readOptions } from '../../../tools/cluster/options.ts';
 import { postgresTest } from '../../support/cluster/postgres.ts';
 
 t.setTimeout(240_000);
@@ -23,9 +24,9 @@ interface Run {
   said(pattern: RegExp): Promise<string[]>;
 }
 
-async function startCluster(t: Test): Promise<Run> {
+async function startCluster(t: Test, ...args: readonly string[]): Promise<Run> {
   const port = await pickPort();
-  const child = spawn(process.execPath, [MAIN, '--port', String(port)], {
+  const child = spawn(process.execPath, [MAIN, '--port', String(port), ...args], {
     env: plainEnvironment(),
     stdio: ['pipe', 'pipe', 'pipe'],
   });
@@ -59,12 +60,14 @@ async function startCluster(t: Test): Promise<Run> {
   };
 }
 
-const TABLE = /\n {2}a +(\d+) +in .*\n {2}b +(\d+) +in .*\n {2}c +(\d+) +in /;
+/** Enough where no node is to serve on. */
+const TWO = ['--nodes', '2'];
+const TABLE = /\n {2}a +(\d+) +in .*\n {2}b +(\d+) +in .*(?:\n {2}c +(\d+) +in )?/;
 
 async function whatRuns({ said }: Run) {
   const [database = '', socket = ''] = await said(/^Database {2}process (\d+), at socket:([^?]+)/m);
   const [log = ''] = await said(/^Logs +(\S+)/m);
-  const nodes = (await said(TABLE)).map(Number);
+  const nodes = (await said(TABLE)).filter((each) => each !== undefined).map(Number);
   return { nodes, processes: [...nodes, Number(database)], folders: [dirname(socket), dirname(log)] };
 }
 
@@ -78,18 +81,20 @@ function runs(pid: number): boolean {
   }
 }
 
-/** Asks as a client does that keeps to Retry-After or whose connection was cut. The time-out of the test is the bound. */
+/** Asks as a client does that gets a Retry-After or whose connection was cut. The time-out of the test is the bound. */
 async function untilAnswered(ask: () => Promise<Answer>): Promise<Answer> {
-  for (;;) {
-    try {
-      const answer = await ask();
-      if (answer.status !== 503) return answer;
-      if (answer.headers.get('retry-after') === null)
-        throw new Error(`503 without Retry-After: ${answer.text}`);
-    } catch (error) {
+  let answer: Answer | undefined;
+  await untilHolds(async () => {
+    answer = await ask().catch((error: unknown) => {
       if (!(error instanceof TypeError)) throw error;
-    }
-  }
+      return undefined;
+    });
+    if (answer?.status === 503 && answer.headers.get('retry-after') === null)
+      throw new Error(`503 without Retry-After: ${answer.text}`);
+    return answer !== undefined && answer.status !== 503;
+  });
+  if (answer === undefined) throw new Error('no answer');
+  return answer;
 }
 
 postgresTest(
@@ -113,28 +118,27 @@ postgresTest(
     child.stdin?.write('r a\n');
     const [again = ''] = await said(/\n {2}a +ended[\s\S]*\n {2}a +(\d+) +in /);
     t.not(Number(again), first, 'the command starts it again');
-    child.kill('SIGINT');
+    // A node whose restart has just begun ends too.
+    child.stdin?.write('r b\nq\n');
     t.equal(await cluster.exited, 0, cluster.output());
     t.same([...processes, Number(again)].filter(runs), [], 'no process is left');
-    t.same(folders.filter(existsSync), [], 'no folder is left');
+    t.same(folders.filter(existsSync), [], 'a node that starts late would have made its folder again');
   },
 );
 
-postgresTest('npm run cluster: a quit during a restart leaves no process', async (t) => {
-  for (const hasEnded of [false, true]) {
-    const cluster = await startCluster(t);
-    const { processes, folders } = await whatRuns(cluster);
-    cluster.child.stdin?.write('r a\n');
-    if (hasEnded) await cluster.said(/\n {2}a +ended /);
-    cluster.child.stdin?.write('q\n');
-    t.equal(await cluster.exited, 0, cluster.output());
-    t.same(processes.filter(runs), []);
-    t.same(folders.filter(existsSync), [], 'a node that starts late would have made its folder again');
-  }
+postgresTest('npm run cluster: Ctrl-C while a node starts again leaves no process', async (t) => {
+  const cluster = await startCluster(t, ...TWO);
+  const { processes, folders } = await whatRuns(cluster);
+  cluster.child.stdin?.write('r a\n');
+  await cluster.said(/\n {2}a +ended /);
+  cluster.child.kill('SIGINT');
+  t.equal(await cluster.exited, 0, cluster.output());
+  t.same(processes.filter(runs), []);
+  t.same(folders.filter(existsSync), [], 'a node that starts late would have made its folder again');
 });
 
 postgresTest('npm run cluster: when it is killed, nodes and database end by themselves', async (t) => {
-  const cluster = await startCluster(t);
+  const cluster = await startCluster(t, ...TWO);
   const { processes, folders } = await whatRuns(cluster);
   t.teardown(() => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
@@ -143,13 +147,14 @@ postgresTest('npm run cluster: when it is killed, nodes and database end by them
   cluster.child.kill('SIGKILL');
   await cluster.exited;
   // The time-out of the test is the bound.
-  while (processes.some(runs)) await new Promise((resolve) => setImmediate(resolve));
+  await untilHolds(() => !processes.some(runs));
   t.same(processes.filter(runs), []);
 });
 
 t.test('npm run cluster: a wrong option ends it with 64', async (t) => {
-  for (const args of [['--nodes', '1'], ['--nodes', '9'], ['--port', 'x'], ['--unknown'], ['extra']]) {
-    const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment(), stdio: 'ignore' });
-    t.equal(await new Promise((resolve) => child.once('close', resolve)), 64, args.join(' '));
-  }
+  for (const args of [['--nodes', '1'], ['--nodes', '9'], ['--port', 'x'], ['--unknown'], ['extra']])
+    t.equal(readOptions(args), undefined, args.join(' '));
+  t.same(readOptions(['--nodes', '8', '--port', '1']), { nodes: 8, port: 1 });
+  const child = spawn(process.execPath, [MAIN, '--nodes', '1'], { env: plainEnvironment(), stdio: 'ignore' });
+  t.equal(await new Promise((resolve) => child.once('close', resolve)), 64);
 });

@@ -1,6 +1,6 @@
 /** WebSockets at the nodes of a cluster: sessions of other nodes, and ends by a session, a drain and a lost lease. */
 import t, { type Test } from 'tap';
-import { signUp, signUpAgent, untilAvailable } from '../../../kit/agent.ts';
+import { signUp, signUpAgent, untilAvailable, untilHolds } from '../../../kit/agent.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
@@ -58,7 +58,7 @@ async function lostLease(t: Test, { cluster, nodes }: Started): Promise<void> {
   cut.database.hold();
   cut.links.cut();
   // Requests are refused as soon as the lease is over.
-  for (let status = 0; status !== 503; ) status = (await asked(cut, person.cookie, KEYS)).status;
+  await untilHolds(async () => (await asked(cut, person.cookie, KEYS)).status === 503);
   talking.send('without a lease');
   t.equal(await talking.ended, 1013);
   t.equal(await elsewhere.echoed('others serve'), 'others serve');

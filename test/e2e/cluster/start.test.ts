@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { logIn, signUp, untilAvailable } from '../../../kit/agent.ts';
 import { stopAfter } from '../../../kit/close-after.ts';
-import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { launch, runToEnd } from '../../../kit/launch.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { pgTest, SECRET } from '../../support/cluster/pg-fixture.ts';
@@ -50,35 +49,25 @@ function programOver(t: Test, url: string) {
   };
 }
 
-async function serverOf(t: Test, settings: readonly string[]): Promise<Postgres> {
-  const postgres = await startPostgres(settings);
-  if (typeof postgres === 'string') throw new Error(postgres);
-  t.teardown(() => postgres.stop());
-  return postgres;
-}
-
 const UNREACHABLE = 'postgres://x@127.0.0.1:1/x';
 
-t.test('cluster start: a configuration at fault is refused with 78 before anything starts', async (t) => {
+// Each fault: test/config/cluster.test.ts.
+t.test('cluster start: faults of the configuration are refused with 78 before anything starts', async (t) => {
   const { run, command } = programOver(t, UNREACHABLE);
-  t.match(await run({ args: ['--sandbox'] }), {
-    code: 78,
-    stderr: /^configuration: Cluster: the sandbox of one process cannot serve other nodes: [^\n]+\n$/,
-  });
   const listen = '192.0.2.1:8090';
-  t.match(await run({ cluster: { listen } }), {
-    code: 78,
-    stderr: /^configuration: Cluster\.tls: is needed, as Cluster\.listen is not a loopback address[^\n]+\n$/,
-  });
-  t.match(await command('check-config', { listen, plain: true }), { code: 0 }, 'plain is the word for it');
-  t.match(await run({ cluster: { sharedFiles: false } }), {
-    code: 78,
-    stderr: /^configuration: LocalFileStoragePath: must be one folder that all nodes share[^\n]+\n$/,
-  });
+  const { code, stderr } = await run({ args: ['--sandbox'], cluster: { listen, sharedFiles: false } });
+  t.equal(code, 78);
+  t.match(stderr.split('\n').sort(), [
+    '',
+    /^configuration: Cluster\.tls: is needed, as Cluster\.listen is not a loopback address/,
+    /^configuration: Cluster: the sandbox of one process cannot serve other nodes: /,
+    /^configuration: LocalFileStoragePath: must be one folder that all nodes share/,
+  ]);
   t.match(await run({ cluster: { tls: { cert: '/none', key: '/none', ca: '/none' } } }), {
     code: 78,
     stderr: /^configuration: Cluster\.tls\.cert: ENOENT/,
   });
+  t.match(await command('check-config', { listen, plain: true }), { code: 0 }, 'plain is the word for it');
 });
 
 t.test('cluster start: a database that is away for 30 s is refused with 70 and the reason', async (t) => {
@@ -117,15 +106,6 @@ postgresTest(
   },
 );
 
-t.test('cluster start: standbys that are not waited for are refused with 78', async (t) => {
-  const postgres = await serverOf(t, ['synchronous_commit=off', 'synchronous_standby_names=none']);
-  const { run } = programOver(t, await postgres.createDatabase());
-  t.match(await run(), {
-    code: 78,
-    stderr: /^configuration: Cluster\.url: synchronous_commit is off although synchronous_standby_names/,
-  });
-});
-
 pgTest(
   'cluster start: another secret than that of the log is refused with 78',
   async (t, { url, connect }) => {
@@ -145,46 +125,62 @@ pgTest('cluster start: a role that the database refuses ends it with 70 and a li
   t.same([code, ...[line, sentence].map((text) => stderr.includes(text))], [70, true, true], stderr);
 });
 
-/** Refused with 70 and one sentence; `harm` changes the database after a node has used it and stopped. */
-function testHarm(name: string, harm: string, sentence: RegExp): void {
-  pgTest(`cluster start: ${name} is refused with 70`, async (t, { url, database }) => {
-    const program = programOver(t, url);
-    t.match(await (await program.launch()).stop(), { code: 0 });
-    await database.script(harm);
-    t.match(await program.run(), { code: 70, stderr: sentence });
-  });
-}
+/** A function of this name is found before that of the server. */
+const settingsAs = (values: string) => `
+  create schema if not exists former;
+  create or replace function former.current_setting(name text) returns text language sql as
+    $$ select case name ${values} else pg_catalog.current_setting(name) end $$;
+  do $$ begin execute format('alter database %I set search_path = former, pg_catalog', current_database()); end $$`;
 
-testHarm(
-  'a log that is another one than the node has followed',
-  'update gatehouse.head set log_id = gen_random_uuid(); update gatehouse.log set node_seq = node_seq + 1',
-  /^gatehouse: the log is [0-9a-f-]{36}, and this node has followed [0-9a-f-]{36}\n$/,
-);
-testHarm(
-  'a log of a newer layout',
-  'update gatehouse.head set layout = layout + 1',
-  /^gatehouse: the log has layout 2, which a newer version of the gateway writes: this one knows 1\n$/,
-);
-// A function of this name is found before that of the server.
-testHarm(
-  'PostgreSQL 14',
-  `create schema former;
-     create function former.current_setting(name text) returns text language sql as
-       $$ select case name when 'server_version_num' then '140012' else pg_catalog.current_setting(name) end $$;
-     do $$ begin execute format('alter database %I set search_path = former, pg_catalog', current_database()); end $$`,
-  /^gatehouse: PostgreSQL 14 is too old for a cluster: 15 is the oldest\n$/,
-);
+/** After a node has used the database; each harm is undone, save that of the last row. */
+const HARMS = [
+  {
+    name: 'standbys that are not waited for',
+    harm: settingsAs("when 'synchronous_commit' then 'off' when 'synchronous_standby_names' then 'none'"),
+    undo: 'drop schema former cascade',
+    code: 78,
+    sentence: /^configuration: Cluster\.url: synchronous_commit is off although synchronous_standby_names/,
+  },
+  {
+    name: 'PostgreSQL 14',
+    harm: settingsAs("when 'server_version_num' then '140012'"),
+    undo: 'drop schema former cascade',
+    code: 70,
+    sentence: /^gatehouse: PostgreSQL 14 is too old for a cluster: 15 is the oldest\n$/,
+  },
+  {
+    name: 'a log of a newer layout',
+    harm: 'update gatehouse.head set layout = layout + 1',
+    undo: 'update gatehouse.head set layout = layout - 1',
+    code: 70,
+    sentence:
+      /^gatehouse: the log has layout 2, which a newer version of the gateway writes: this one knows 1\n$/,
+  },
+  {
+    name: 'a log that is another one than the node has followed',
+    harm: 'update gatehouse.head set log_id = gen_random_uuid(); update gatehouse.log set node_seq = node_seq + 1',
+    undo: 'select',
+    code: 70,
+    sentence: /^gatehouse: the log is [0-9a-f-]{36}, and this node has followed [0-9a-f-]{36}\n$/,
+  },
+] as const;
 
-pgTest(
-  'cluster start: a name that a running node has is refused with 70; the node serves on',
-  async (t, { url }) => {
-    const program = programOver(t, url);
-    const first = stopAfter(t, await program.launch());
+pgTest('cluster start: over a database that a node uses or has used', async (t, { url, database }) => {
+  const program = programOver(t, url);
+  const first = stopAfter(t, await program.launch());
+  await t.test('a name that a running node has is refused with 70; the node serves on', async (t) => {
     t.match(await program.run({ dataPath: join(program.folder, 'other') }), {
       code: 70,
       // The walk over the journal may have said that it is done.
       stderr: /^(?:\{[^\n]*"journal read"\}\n)?gatehouse: another process uses the node name a\n$/,
     });
     t.equal((await fetch(`${first.url}/health`)).status, 200);
-  },
-);
+  });
+  t.match(await first.stop(), { code: 0 });
+  for (const { name, harm, undo, code, sentence } of HARMS)
+    await t.test(`${name} is refused with ${code}`, async (t) => {
+      await database.script(harm);
+      t.match(await program.run(), { code, stderr: sentence });
+      await database.script(undo);
+    });
+});

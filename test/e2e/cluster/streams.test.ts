@@ -1,7 +1,15 @@
 /** Events and their streams at the nodes of a cluster: pushes and polls at any node, moves, ends, and a lost lease. */
 import http from 'node:http';
 import t, { type Test } from 'tap';
-import { cookieOf, expectOk, logIn, type Person, signUp, untilAvailable } from '../../../kit/agent.ts';
+import {
+  cookieOf,
+  expectOk,
+  logIn,
+  type Person,
+  signUp,
+  untilAvailable,
+  untilHolds,
+} from '../../../kit/agent.ts';
 import { closeAfter } from '../../../kit/close-after.ts';
 import type { NodeProcess } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
@@ -143,7 +151,7 @@ async function lostLease(t: Test, { cluster, nodes }: Started): Promise<void> {
   const [there, here] = [await open(cut, person.cookie), await open(other, person.cookie)];
   cut.database.hold();
   cut.links.cut();
-  for (let status = 0; status !== 503; ) status = (await asked(cut, person.cookie, KEYS)).status;
+  await untilHolds(async () => (await asked(cut, person.cookie, KEYS)).status === 503);
   const refused = await open(cut, person.cookie);
   t.equal(refused.status, 200, 'any other status would stop an EventSource for good');
   await refused.ended();

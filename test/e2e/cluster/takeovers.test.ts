@@ -10,6 +10,8 @@ import { postgresTest } from '../../support/cluster/postgres.ts';
 import { count, depth } from '../../support/depth.ts';
 
 const ROUNDS = 20;
+/** Fewer than in the soak: two cores run them, the nodes and other suites. */
+const WORK = { clients: 4, receivers: 4, streams: 3 };
 /** The first stale answer ends the run. */
 const PLANTED_ROUNDS = 10;
 const WITHOUT_LEASE = fileURLToPath(new URL('../../support/cluster/lease-off.cjs', import.meta.url));
@@ -29,7 +31,7 @@ postgresTest(
   async (t, postgres) => {
     const rounds = count(ROUNDS);
     const { seed } = depth;
-    const report = await runFaults({ postgres, rounds, seed, backWithinMs: BACK_WITHIN_MS });
+    const report = await runFaults({ ...WORK, postgres, rounds, seed, backWithinMs: BACK_WITHIN_MS });
     tell(t, report);
     t.same(report.faults, []);
     t.equal(report.rounds.length, rounds);
@@ -44,7 +46,7 @@ postgresTest(
   'takeovers: a node that does not ask for its lease is found out by stale reads',
   async (t, postgres) => {
     const launch = { nodeArgs: ['--require', WITHOUT_LEASE] };
-    const options = { postgres, rounds: PLANTED_ROUNDS, seed: depth.seed, backWithinMs: BACK_WITHIN_MS };
+    const options = { ...WORK, postgres, rounds: PLANTED_ROUNDS, seed: depth.seed, backWithinMs: BACK_WITHIN_MS };
     const report = await runFaults({ ...options, kinds: ['stop'], launch });
     t.ok(report.stale > 0, 'stale reads are counted');
     t.match(report.faults.join('\n'), /stale at [abc]: /);
