@@ -53,7 +53,7 @@ const CUT_TABLES: Plant = {
   },
 };
 
-/** Of the promise, and of the damage that comes after its kills. */
+/** Tests the promise, and the damage that comes after its kills. */
 function testLoop<Report extends KillReport>(
   name: string,
   { run, clients, kills: most, busy, planted }: Row<Report>,

@@ -17,7 +17,7 @@ function fileOf(folder: string, url: string): string {
   return JSON.stringify({ Cluster, LocalFileStoragePath: join(folder, 'files') });
 }
 
-/** Of each kind of end the program itself shows one; `inside`: the same commands in a process that has loaded them. */
+/** Runs commands in a process that has loaded them; the program itself shows one of each kind of end. */
 const inside = openCommands(t);
 
 async function openCluster(t: Test, fixture: PgFixture) {

@@ -46,7 +46,13 @@ postgresTest(
   'takeovers: a node that does not ask for its lease is found out by stale reads',
   async (t, postgres) => {
     const launch = { nodeArgs: ['--require', WITHOUT_LEASE] };
-    const options = { ...WORK, postgres, rounds: PLANTED_ROUNDS, seed: depth.seed, backWithinMs: BACK_WITHIN_MS };
+    const options = {
+      ...WORK,
+      postgres,
+      rounds: PLANTED_ROUNDS,
+      seed: depth.seed,
+      backWithinMs: BACK_WITHIN_MS,
+    };
     const report = await runFaults({ ...options, kinds: ['stop'], launch });
     t.ok(report.stale > 0, 'stale reads are counted');
     t.match(report.faults.join('\n'), /stale at [abc]: /);
