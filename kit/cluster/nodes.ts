@@ -23,8 +23,10 @@ const SHARED = 'files';
 
 export interface NodesOptions {
   readonly postgres: Postgres;
-  /** Started one after the other; names are a, b, c … */
+  /** Names are a, b, c … */
   readonly nodes: number;
+  /** All start at once; default: one after the other. */
+  readonly atOnce?: boolean;
   /** Configuration of every node, beside `Cluster` and `Modules`, which are made here. */
   readonly configuration?: object;
   /** Keys of the section `Cluster`, beside url, name, listen, advertise and secret. */
@@ -92,10 +94,14 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
   const sandbox = options.sandbox === false ? undefined : await startSandbox({ dataPath: folder });
   const database = new Database({ url: databaseUrl, applicationName: 'tool' });
   const nodes: Node[] = [];
-  const add = async () => {
+  const create = async () => {
     const name = String.fromCharCode('a'.charCodeAt(0) + nodes.length);
     const node = await Node.create(options, { name, folder, databaseUrl, secret, sandbox });
     nodes.push(node);
+    return node;
+  };
+  const add = async () => {
+    const node = await create();
     await node.start();
     return node;
   };
@@ -107,7 +113,9 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
     return exits.filter((exit) => exit !== undefined);
   };
   try {
-    for (let count = 0; count < options.nodes; count += 1) await add();
+    for (let count = 0; count < options.nodes; count += 1)
+      await (options.atOnce === true ? create() : add());
+    if (options.atOnce === true) await Promise.all(nodes.map((node) => node.start()));
     await linked(nodes);
   } catch (error) {
     await stop();

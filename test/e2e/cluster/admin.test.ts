@@ -186,12 +186,9 @@ postgresTest(
   async (t, postgres) => {
     const configuration = { Settings: NO_LIMITS };
     const { a, b } = await startedNodes(t, 2, {
-      ...{ postgres, sandbox: false, configuration },
+      ...{ postgres, atOnce: true, sandbox: false, configuration },
       cluster: { leaseMilliseconds: 10_000 },
     });
-    await Promise.all([a.gateway.stop(), b.gateway.stop()]);
-    await Promise.all([a.start(), b.start()]);
-    await linked([a, b]);
     const links = [await linkOf(a), await linkOf(b)].filter((link) => link !== undefined);
     t.ok(links.length > 0, `${links.length} links of two starts at once`);
     const claim = async (node: NodeProcess, cookie: string, token: string | undefined) =>
