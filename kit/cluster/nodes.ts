@@ -113,8 +113,7 @@ export async function startNodes(options: NodesOptions): Promise<Nodes> {
     return exits.filter((exit) => exit !== undefined);
   };
   try {
-    for (let count = 0; count < options.nodes; count += 1)
-      await (options.atOnce === true ? create() : add());
+    for (let count = 0; count < options.nodes; count += 1) await (options.atOnce === true ? create() : add());
     if (options.atOnce === true) await Promise.all(nodes.map((node) => node.start()));
     await linked(nodes);
   } catch (error) {
