@@ -7,7 +7,7 @@ import { parse } from 'jsonc-parser';
 import t, { type Test } from 'tap';
 import { bearerOf, callTool, expectOk, type Json, request, signUp, updateKey } from '../../kit/agent.ts';
 import { pickPort } from '../../kit/free-port.ts';
-import { launchFor, plainEnvironment, type RunningGateway } from '../../kit/launch.ts';
+import { launchFor, plainEnvironment } from '../../kit/launch.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(120_000);
@@ -48,7 +48,7 @@ async function nextEvent(response: Response, type: string): Promise<Json> {
   throw new Error(`the stream ended without ${type}: ${text}`);
 }
 
-async function callBothTools(t: Test, gateway: RunningGateway): Promise<void> {
+async function callBothTools(t: Test): Promise<void> {
   const person = await signUp(gateway.url);
   const cookie = { Cookie: person.cookie };
   expectOk('update_key', await updateKey(gateway.url, person, { mcpAccess: true }));
@@ -74,13 +74,15 @@ async function callBothTools(t: Test, gateway: RunningGateway): Promise<void> {
   t.same(none.json, { result: { orders: [] } }, 'another user has no order');
 }
 
+const port = await pickPort();
+const Modules = { core: { ...CONFIGURATION.Modules.core, url: `http://127.0.0.1:${port}` } };
+/** In front of one module after the other, on the same port. */
+const gateway = await launchFor(t, { configuration: { ...CONFIGURATION, Modules } });
+
 async function serve(t: Test, command: readonly string[]): Promise<void> {
-  const port = await pickPort();
-  const Modules = { core: { ...CONFIGURATION.Modules.core, url: `http://127.0.0.1:${port}` } };
-  const gateway = await launchFor(t, { configuration: { ...CONFIGURATION, Modules } });
   const { key } = CONFIGURATION.Modules.core;
   await startModule(t, command, { PORT: String(port), MODULE_KEY: key, GATEWAY: gateway.internal });
-  await callBothTools(t, gateway);
+  await callBothTools(t);
 }
 
 t.test('examples: module.mjs serves two tools, pushes an event and reads who calls', async (t) => {

@@ -1,13 +1,22 @@
 /** The whole path on the program: sign-up, MCP access, agent login, a tool call; and the same over kill -9. */
 import t from 'tap';
 import { callTool, expectOk, mcpLogin, newKey, request, rpc, signUp, signUpAgent } from '../../kit/agent.ts';
-import { HIGH_LIMITS, launch, type RunningGateway } from '../../kit/launch.ts';
+import { HIGH_LIMITS, launch } from '../../kit/launch.ts';
 
 t.setTimeout(120_000);
 
-const OPTIONS = { configuration: { Settings: HIGH_LIMITS }, args: ['--sandbox'] };
+const admin = newKey();
+const configuration = { Settings: HIGH_LIMITS, Admin: { publicKeys: [admin.publicKey] } };
+/** Each test kills it once, and leaves the next one. */
+let gateway = await launch({ configuration, args: ['--sandbox'] });
+t.teardown(() => gateway.stop());
 
-async function agentOf(gateway: RunningGateway) {
+async function killAndStart(): Promise<void> {
+  await gateway.kill();
+  gateway = await launch({ configuration, args: ['--sandbox'], dataPath: gateway.dataPath });
+}
+
+async function enrolAgent() {
   const person = await signUpAgent(gateway.url);
   const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
   return { person, login, bearer: String(login.json['result']?.['sessionId']) };
@@ -17,8 +26,7 @@ async function agentOf(gateway: RunningGateway) {
 t.test(
   'whole path: an agent logs in with its key and calls a tool; all of it survives kill -9',
   async (t) => {
-    let gateway = await launch(OPTIONS);
-    const { person, login, bearer } = await agentOf(gateway);
+    const { person, login, bearer } = await enrolAgent();
     t.match(login.json, {
       result: { loginType: 'McpVerified', appId: null, sessionId: /^[A-Za-z0-9_-]{46}$/ },
     });
@@ -44,8 +52,7 @@ t.test(
     t.equal(before.json['result']?.['isError'], undefined, before.text);
     t.match(before.text, /1000\.00/);
 
-    await gateway.kill();
-    gateway = await launch({ ...OPTIONS, dataPath: gateway.dataPath });
+    await killAndStart();
     const after = await callTool(gateway.url, bearer, 'wallet_get_balance');
     t.same(after.json['result'], before.json['result'], 'the MCP session and the balance are unchanged');
     const keys = await request(`${gateway.url}/auth/v1/keys/user_keys`, {
@@ -56,7 +63,6 @@ t.test(
         { id: person.keyId, mcpAccess: true, cardDavAccess: false, current: true, keyType: 'UserKey' },
       ],
     });
-    await gateway.stop();
   },
 );
 
@@ -64,9 +70,6 @@ t.test(
 t.test(
   'settings: an admin change takes effect at once and survives a restart; other users are refused',
   async (t) => {
-    const admin = newKey();
-    const configuration = { Settings: HIGH_LIMITS, Admin: { publicKeys: [admin.publicKey] } };
-    let gateway = await launch({ configuration });
     const person = await signUp(gateway.url, admin);
     const outsider = await signUp(gateway.url);
     const url = () => `${gateway.url}/ProxyAdmin/api/settings`;
@@ -80,10 +83,8 @@ t.test(
     t.match(done.json, { result: { id: 11, name: 'SessionApiRPSLimit', value: 7, default: 3 } });
     const next = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: outsider.cookie } });
     t.match(next.headers.get('x-ratelimit'), /^s=s;l=35;r=\d+;t=[1-5]$/, 'effective at once');
-    await gateway.kill();
-    gateway = await launch({ dataPath: gateway.dataPath, configuration });
+    await killAndStart();
     const again = await request(`${gateway.url}/auth/v1/sessions`, { headers: { Cookie: outsider.cookie } });
     t.match(again.headers.get('x-ratelimit'), /^s=s;l=35;/, 'the change overrides the file after a restart');
-    await gateway.stop();
   },
 );

@@ -3,6 +3,7 @@
  * half a second of modules for each of them.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { plainEnvironment } from '../../kit/launch.ts';
 import { run } from '../../src/cli/run.ts';
 
 interface CommandRun {
@@ -16,11 +17,15 @@ const running = new AsyncLocalStorage<CommandRun>();
 
 class Ended extends Error {}
 
-/** Runs a command that ends by itself: no `serve`. One at a time: the exit code is that of the process. */
-export async function runCommand(args: readonly string[]): Promise<CommandRun> {
-  const { exit, exitCode } = process;
+/** Runs a command that ends by itself: no `serve`. One at a time: exit code and environment are those of the process. */
+export async function runCommand(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<CommandRun> {
+  const { env, exit, exitCode } = process;
   const stop = (['stdout', 'stderr'] as const).map(taken);
   const result: CommandRun = { code: 0, stdout: '', stderr: '' };
+  process.env = plainEnvironment(environment);
   process.exitCode = undefined;
   process.exit = (code) => {
     process.exitCode = code ?? 0;
@@ -33,7 +38,7 @@ export async function runCommand(args: readonly string[]): Promise<CommandRun> {
   } finally {
     for (const each of stop) each();
     result.code = Number(process.exitCode ?? 0);
-    Object.assign(process, { exit, exitCode });
+    Object.assign(process, { env, exit, exitCode });
   }
   return result;
 }

@@ -3,9 +3,10 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
-import { entryOf, launchFor, runToEnd } from '../../../kit/launch.ts';
+import { entryOf, launchFor } from '../../../kit/launch.ts';
 import { runSync } from '../../../kit/run-sync.ts';
 import { makeCertificate } from '../../support/certificate.ts';
+import { runCommand } from '../../support/command.ts';
 
 t.setTimeout(240_000);
 
@@ -44,7 +45,7 @@ t.test('kubernetes: the configuration of one node and of a node of three has no 
   ] as const) {
     const file = join(folder, `${name}.jsonc`);
     writeFileSync(file, configurationIn(textOf(name), folder));
-    const ended = await runToEnd(['check-config', '--config', file], environment);
+    const ended = await runCommand(['check-config', '--config', file], environment);
     t.match(ended, { code: 0, stdout: /^configuration: no faults\n/ }, `${name}: ${ended.stderr}`);
   }
   t.equal(node.GATEHOUSE_CLUSTER_ADVERTISE, 'gatehouse-0.gatehouse-nodes:7000');
