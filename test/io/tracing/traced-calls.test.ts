@@ -52,6 +52,7 @@ t.test(
     const { fixture, ended, call } = await startTraced(t, 1, { backend: () => ({ body: '{"result":1}' }) });
     await call(RECEIVED);
     const client = ended.find(({ kind }) => kind === 'client');
+    t.equal(client?.name, 'GET /wallet/v1/balance/get');
     t.match(fixture.asked[0]?.headers, {
       traceparent: `00-${TRACE_ID}-${client?.id}-01`,
       tracestate: 'vendor=1',
@@ -170,7 +171,20 @@ t.test('traces: an unsampled request has no span, and its route the actor system
     t.equal(ended.length, 0);
   }
   const sampled = await startTraced(t, 0.6);
-  await fetch(`${sampled.fixture.http.url}/shown`);
+  for (const path of ['/shown', '/none']) await fetch(`${sampled.fixture.http.url}${path}`);
+  const ends = sampled.ended
+    .filter(({ kind }) => kind === 'server')
+    .map(({ name, attributes, errorType }) => [
+      name,
+      attributes['http.route'],
+      attributes['http.response.status_code'],
+      Object.values(attributes).includes(undefined as never),
+      errorType,
+    ]);
+  t.strictSame(ends, [
+    ['GET /shown', '/shown', 200, false, undefined],
+    ['GET', undefined, 404, false, undefined],
+  ]);
   t.ok(sampled.contexts[0]?.span instanceof TraceSpan);
   t.ok(sampled.contexts[0]?.actors instanceof TracedActors);
   t.match(sampled.fixture.http.finished[0], { traceparent: /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/ });
