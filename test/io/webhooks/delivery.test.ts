@@ -427,15 +427,16 @@ t.test(
   },
 );
 
-const FAULTS: Record<string, RigFault> = {
-  'an outcome that is written down and was never sent': 'settlesUnsent',
-  'an id that is another one at each attempt': 'newIds',
-  'a checkpoint ahead of what was delivered': 'earlyCheckpoint',
+/** Each with a seed that shows it. */
+const FAULTS: Record<string, { readonly fault: RigFault; readonly shownBy: number }> = {
+  'an outcome that is written down and was never sent': { fault: 'settlesUnsent', shownBy: 1 },
+  'an id that is another one at each attempt': { fault: 'newIds', shownBy: 8 },
+  'a checkpoint ahead of what was delivered': { fault: 'earlyCheckpoint', shownBy: 4 },
 };
 
-for (const [name, fault] of Object.entries(FAULTS)) {
+for (const [name, { fault, shownBy }] of Object.entries(FAULTS)) {
   t.test(`kill -9 at any point: the simulation catches ${name}`, (t) =>
-    expectCaught(t, FAULT_SEEDS, (seed) => simulateWebhooks(seed, fault)),
+    expectCaught(t, { last: FAULT_SEEDS, shownBy }, (seed) => simulateWebhooks(seed, fault)),
   );
 }
 

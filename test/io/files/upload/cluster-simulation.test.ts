@@ -11,12 +11,12 @@ testHistories('uploads of a cluster into a bucket: keep every promise in simulat
     ...{ swept: 0, takeovers: 0 },
   },
   catches: 'simulation of uploads: catches:',
-  faults: [
-    'streams share names',
-    'a piece is acknowledged before it is stored',
-    'listed pieces are removed',
-    'a former stream is heard',
-    'a sweep takes what drafts list',
-  ],
+  faults: {
+    'streams share names': 1,
+    'a piece is acknowledged before it is stored': 2,
+    'listed pieces are removed': 1,
+    'a former stream is heard': 30,
+    'a sweep takes what drafts list': 8,
+  },
   simulate: simulateUploadCluster,
 });
