@@ -2,9 +2,8 @@
  * An object storage in memory that speaks the part of S3 the gateway uses, for tests, load tests and tools: conditional
  * writes, parts and their rules, lists with pages, and the ways in which such a storage fails.
  */
-import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import CRC32 from 'crc-32';
+import { crc32 } from 'node:zlib';
 import { LoopbackServer } from './loopback-server.ts';
 
 /**
@@ -197,19 +196,18 @@ export class MemoryS3 extends LoopbackServer {
     if (isCopy(request)) return this.#copied(request);
     const { headers, body } = request;
     const declared = headers['x-amz-checksum-crc32'];
-    const actual = Buffer.alloc(4);
-    actual.writeUInt32BE(CRC32.buf(body) >>> 0);
-    if (declared !== undefined && declared !== actual.toString('base64')) return failure(400, 'BadDigest');
-    return this.#objectOf(body, headers);
-  }
-
-  #objectOf(body: Buffer, headers: S3Request['headers']): StoredObject {
-    const forgets = this.#options.forgets === true && body.length > REMEMBERED_BYTES_MAX;
-    const bytes = forgets ? Buffer.alloc(0) : body;
-    const digest = forgets ? String(body.length) : createHash('md5').update(body).digest('hex');
+    const checksum = Buffer.alloc(4);
+    checksum.writeUInt32BE(crc32(body));
+    if (declared !== undefined && declared !== checksum.toString('base64')) return failure(400, 'BadDigest');
     const own = Object.entries(headers).filter(([name]) => name.startsWith('x-amz-meta-'));
     const fields = Object.fromEntries(own.map(([name, value]) => [name, String(value)]));
-    return { bytes, sizeBytes: body.length, etag: `"${digest}"`, fields, writtenMs: this.clock() };
+    return this.#objectOf(body, `${checksum.toString('hex')}${body.length}`, fields);
+  }
+
+  #objectOf(body: Buffer, tag: string, fields: Readonly<Record<string, string>> = {}): StoredObject {
+    const forgets = this.#options.forgets === true && body.length > REMEMBERED_BYTES_MAX;
+    const bytes = forgets ? Buffer.alloc(0) : body;
+    return { bytes, sizeBytes: body.length, etag: `"${tag}"`, fields, writtenMs: this.clock() };
   }
 
   #get({ key, headers }: S3Request, fault: S3Fault | undefined): S3Answer {
@@ -277,8 +275,9 @@ export class MemoryS3 extends LoopbackServer {
     if (fault === 'late error')
       return { status: 200, body: '<?xml version="1.0"?>\n\n<Error><Code>InternalError</Code></Error>' };
     const sizeBytes = parts.reduce((sum, part) => sum + part.sizeBytes, 0);
-    const object = this.#objectOf(Buffer.concat(parts.map(({ bytes }) => bytes)), {});
-    this.objects.set(transfer.key, { ...object, sizeBytes, etag: `"${uploadId.length}-${parts.length}"` });
+    const joined = Buffer.concat(parts.map(({ bytes }) => bytes));
+    const object = this.#objectOf(joined, `${uploadId.length}-${parts.length}`);
+    this.objects.set(transfer.key, { ...object, sizeBytes });
     this.transfers.delete(uploadId);
     return xml('CompleteMultipartUploadResult', `<Key>${transfer.key}</Key>`);
   }

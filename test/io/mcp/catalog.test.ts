@@ -4,10 +4,18 @@ import { closeAfter } from '../../../kit/close-after.ts';
 import { type AccessPolicy, CALLER_CLASSES, type CallerClass } from '../../../src/domain/access.ts';
 import { type ConfiguredRows, LiveCatalog, loadCatalog } from '../../../src/io/mcp/catalog.ts';
 import { compileInputSchema } from '../../../src/io/mcp/input-schema.ts';
+import { BATCH_MAX } from '../../../src/io/mcp/rpc.ts';
 import { BUILT_IN } from '../../../src/io/mcp/tools/built-in.ts';
 import { GATEWAY_SERVICES, type GatewayServices } from '../../../src/io/mcp/tools/gateway.ts';
 import { jsonLines } from '../../../tools/pages/json-lines.ts';
-import { type BackendAnswer, type BackendRequest, startMcp, TOKENS } from '../../support/mcp.ts';
+import {
+  type BackendAnswer,
+  type BackendRequest,
+  type McpFixture,
+  type RpcAnswer,
+  startMcp,
+  TOKENS,
+} from '../../support/mcp.ts';
 
 t.setTimeout(120_000);
 
@@ -249,6 +257,25 @@ async function startEveryRow(t: Test, { personalReads }: AccessPolicy) {
   return mcp;
 }
 
+interface Questions {
+  readonly method: string;
+  /** Parameters of each. */
+  readonly asked: readonly object[];
+  readonly headers: Record<string, string>;
+}
+
+/** The answers in the order of the questions, some of which come in one body: each message is judged for itself. */
+async function inBatches({ post }: McpFixture, { method, asked, headers }: Questions): Promise<RpcAnswer[]> {
+  const answers: RpcAnswer[] = [];
+  while (answers.length < asked.length) {
+    const part = asked.slice(answers.length, answers.length + BATCH_MAX);
+    const body = part.map((params, id) => ({ jsonrpc: '2.0', id, method, params }));
+    const answered: RpcAnswer[] = JSON.parse((await post(JSON.stringify(body), headers)).text);
+    answers.push(...answered.sort((a, b) => Number(a.id) - Number(b.id)));
+  }
+  return answers;
+}
+
 for (const policy of [OPEN, CLOSED]) {
   const shown = `personalReads ${policy.personalReads}`;
   // covers R15
@@ -261,15 +288,19 @@ for (const policy of [OPEN, CLOSED]) {
         const list = await mcp.rpc('tools/list', {}, undefined, headers);
         const listed = new Set(list.result?.tools?.map(({ name }) => name));
         const wrong: string[] = [];
-        for (const name of tools.keys()) {
+        // Arguments that are none come after every refusal of authority; `{}` goes as far as it may.
+        const asked = [...tools.keys()].flatMap((name) =>
+          ['none', {}].map((argument) => ({ name, arguments: argument })),
+        );
+        const answers = await inBatches(mcp, { method: 'tools/call', asked, headers });
+        for (const [at, { result, error }] of answers.entries()) {
+          const { name = '', arguments: argument } = asked[at] ?? {};
           const expected = caller !== 'anonymous' && listed.has(name);
-          // Arguments that are none come after every refusal of authority; `{}` goes as far as it may.
-          const refused = await mcp.rpc('tools/call', { name, arguments: 'none' }, undefined, headers);
-          const mayCall = refused.error?.message.includes('arguments must be an object') === true;
-          if (mayCall !== expected || (!mayCall && refused.error?.code !== -32001)) wrong.push(name);
-          const { result, error } = await mcp.rpc('tools/call', { name, arguments: {} }, undefined, headers);
-          const called = result !== undefined || error?.code === -32000;
-          if (called !== expected || (!called && error?.code !== -32001)) wrong.push(`${name} {}`);
+          const isTaken =
+            argument === 'none'
+              ? error?.message.includes('arguments must be an object') === true
+              : result !== undefined || error?.code === -32000;
+          if (isTaken !== expected || (!isTaken && error?.code !== -32001)) wrong.push(`${name} ${argument}`);
         }
         t.strictSame(wrong, [], caller);
         t.equal(listed.size === tools.size, caller === 'anonymous', `${listed.size} tools for ${caller}`);
@@ -289,8 +320,10 @@ for (const policy of [OPEN, CLOSED]) {
         const list = await mcp.rpc('resources/list', {}, undefined, headers);
         const listed = new Set(list.result?.resources?.map(({ uri }) => uri));
         const wrong: string[] = [];
-        for (const uri of resources.keys()) {
-          const { result, error } = await mcp.rpc('resources/read', { uri }, undefined, headers);
+        const asked = [...resources.keys()].map((uri) => ({ uri }));
+        const answers = await inBatches(mcp, { method: 'resources/read', asked, headers });
+        for (const [at, { result, error }] of answers.entries()) {
+          const { uri = '' } = asked[at] ?? {};
           const readable = result !== undefined || error?.code === -32000;
           if (readable !== listed.has(uri) || (!readable && error?.code !== -32001)) wrong.push(uri);
         }
