@@ -11,14 +11,15 @@ import { suite } from './fixtures/bench.ts';
 
 t.setTimeout(120_000);
 
+const unlimited = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
+
 t.test(
   'target: a run warns, keeps its bounds, reads the internal listener and leaves no session',
   async (t) => {
-    const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
     const files = t.testdir({});
     const [json, html] = [join(files, 'run.json'), join(files, 'run.html')];
     const short = ['--duration', '0.3', '--warmup', '0.1', '--rounds', '2', '--max-rate', '60'];
-    const target = ['--target', gateway.url, '--internal', gateway.internal];
+    const target = ['--target', unlimited.url, '--internal', unlimited.internal];
     const { code, stdout, stderr } = await suite(
       'mcp-call',
       ...target,
@@ -29,13 +30,13 @@ t.test(
       html,
     ).ended;
     t.equal(code, 0, stderr);
-    t.match(stderr, `Load is sent to ${gateway.url}: at most 60 requests a second. It must be yours`);
+    t.match(stderr, `Load is sent to ${unlimited.url}: at most 60 requests a second. It must be yours`);
     t.match(stdout, '4 accounts were made');
     const report = JSON.parse(readFileSync(json, 'utf8')) as BenchReport;
     t.match(report, {
       schema: 3,
       command: /^npm run bench -- mcp-call --target/,
-      gateway: { version: /^\d/, url: gateway.url },
+      gateway: { version: /^\d/, url: unlimited.url },
       machine: { cores: Number, cpu: String, memoryBytes: Number, kernel: String, node: process.version },
       generator: { ratePerSecond: Number, busy: Number },
     });
@@ -59,8 +60,8 @@ t.test(
     }
     t.same(
       [
-        await readMetric(gateway.internal, 'gatehouse_sessions', { scope: 'browser' }),
-        await readMetric(gateway.internal, 'gatehouse_sessions', { scope: 'mcp' }),
+        await readMetric(unlimited.internal, 'gatehouse_sessions', { scope: 'browser' }),
+        await readMetric(unlimited.internal, 'gatehouse_sessions', { scope: 'mcp' }),
       ],
       [0, 0],
       'no session of the run is left',
@@ -70,10 +71,10 @@ t.test(
 );
 
 t.test('target: an interrupted run leaves no session either, and reports what it has', async (t) => {
-  const limits = { SessionApiRPSLimit: 0, UserApiRPSLimit: 0, PubKeyApiRPSLimit: 0 };
-  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: limits } });
   const json = join(t.testdir({}), 'run.json');
-  const args = ['--target', gateway.url, '--users', '2', '--duration', '600', '--json', json];
+  // The check of the generator is as long as a round.
+  const short = ['--duration', '0.3', '--warmup', '0.1', '--rounds', '300', '--max-rate', '60'];
+  const args = ['--target', unlimited.url, '--users', '2', ...short, '--json', json];
   const { child, ended } = suite('mcp-call', ...args);
   child.stderr?.on('data', (text: string) => {
     if (text.includes('round 1')) child.kill('SIGINT');

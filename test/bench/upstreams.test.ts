@@ -60,7 +60,7 @@ t.test('upstreams: a tool that does not come ends the wait with an error', async
 });
 
 t.test('mcp-call: an upstream tool answers under load beside the HTTP tool, without an error', async (t) => {
-  const short = { durationMs: 300, warmupMs: 0, connections: 2, rounds: 1, roundsMax: 1, users: 1 };
+  const short = { durationMs: 50, warmupMs: 0, connections: 2, rounds: 1, roundsMax: 1, users: 1 };
   const bench = benchOf(t, { ...short, peers: false });
   const { comparison } = await mcpCall.run(bench);
   const upstream = comparison.subjects.find(({ name }) => name === 'gatehouse, upstream tool');
