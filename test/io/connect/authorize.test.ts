@@ -132,10 +132,14 @@ t.test(
         challenge: { code: /./ },
       },
     });
-    const tools = json['result']?.['tools'] as unknown as readonly { name: string }[];
+    const tools = json['result']?.['tools'] as unknown as readonly { name: string; access: string[] }[];
     t.ok(
       tools.some(({ name }) => name === 'payorder_create'),
       'tools are listed by name',
+    );
+    t.ok(
+      tools.every(({ access }) => access.length > 0),
+      'each is opened by some choice',
     );
   },
 );

@@ -238,6 +238,7 @@ t.test('pipeline: a JSON body is checked by its schema, whole or in pieces', asy
   const broken = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]);
   const head = requestText('POST', '/echo', { ...json, 'Content-Length': String(broken.length) });
   t.match((await sendRaw(port, head, broken)).body, 'not UTF-8');
+  t.match(await ask('POST', '/echo'), { status: 400, body: /body: is required/ });
   t.equal((await ask('POST', '/maybe')).body, '{"result":{}}');
   t.equal((await ask('POST', '/maybe', json, '{"name":"x"}')).body, '{"result":{"name":"x"}}');
   t.equal((await ask('POST', '/raw', {}, 'bytes')).body, 'bytes');
