@@ -3,16 +3,16 @@ import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import t from 'tap';
 import { expectOk, request, signUp } from '../../../kit/agent.ts';
-import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
 import { arrival } from '../../support/outbox.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
+import { unlimitedGateway } from '../../support/pages/gateways.ts';
 import { openPage } from '../../support/pages/pages.ts';
 import { becomeAdmin, linkTo, printedLink } from '../../support/pages/panel.ts';
 
 t.setTimeout(240_000);
 const EMAIL = 'ada@mail.example';
 const browser = await sharedBrowser(t);
-const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
+const gateway = await unlimitedGateway(t);
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
 const part = (page: Page, name: string) =>

@@ -1,14 +1,14 @@
 /** The page of /connect/authorize in a browser: sign-up and consent, refusal, another account, expiry, errors. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { launchFor } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
 import { CLAUDE, connectHost, LOOPBACK } from '../../support/pages/connect.ts';
+import { defaultGateway } from '../../support/pages/gateways.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
-const gateway = await launchFor(t);
+const gateway = await defaultGateway(t);
 const HOME = gateway.url.replace('127.0.0.1', 'localhost');
 const CHALLENGE_MS = 300_000;
 const host = connectHost(HOME);

@@ -1,11 +1,13 @@
 /** Contact sync on the home page: a device gets its password once, is listed, and is removed. */
 import t from 'tap';
-import { launchFor, NO_LIMITS } from '../../../kit/launch.ts';
+import { launchFor } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
+import { unlimitedGateway } from '../../support/pages/gateways.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
+const gateway = await unlimitedGateway(t);
 
 const homeOf = (url: string) => `${url.replace('127.0.0.1', 'localhost')}/`;
 
@@ -15,7 +17,6 @@ function propfind(url: string, username: string, token: string) {
 }
 
 t.test('contact sync: a person adds a device, whose password is shown once, and removes it', async (t) => {
-  const gateway = await launchFor(t, { args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
   const home = homeOf(gateway.url);
   const { page, complaints, violations, look } = await openPage(t, browser, home, { passkeys: true });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
@@ -56,8 +57,8 @@ t.test('contact sync: a person adds a device, whose password is shown once, and 
 });
 
 t.test('contact sync: a gateway whose modules sync no contacts does not show it', async (t) => {
-  const gateway = await launchFor(t, { configuration: {} });
-  const { page, complaints } = await openPage(t, browser, homeOf(gateway.url), { passkeys: true });
+  const bare = await launchFor(t, { configuration: {} });
+  const { page, complaints } = await openPage(t, browser, homeOf(bare.url), { passkeys: true });
   await page.getByRole('button', { name: 'Sign up with a passkey' }).click();
   await page.getByRole('navigation', { name: 'Parts' }).getByRole('link', { name: 'Keys' }).click();
   await page.getByRole('article').first().waitFor();

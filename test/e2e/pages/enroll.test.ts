@@ -1,15 +1,15 @@
 /** Keys of agents on the home page and in the admin panel: the link of an agent, its letters, browser login of a key. */
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { launchFor } from '../../../kit/launch.ts';
 import { makeKey } from '../../support/account.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
+import { defaultGateway } from '../../support/pages/gateways.ts';
 import { lettersOf } from '../../support/pages/letters.ts';
 import { openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
-const gateway = await launchFor(t);
+const gateway = await defaultGateway(t);
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
 const linkOf = (publicKey: string, name = 'laptop') => `${HOME}#agent-key=${publicKey}&agent-name=${name}`;

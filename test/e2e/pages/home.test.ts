@@ -3,19 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import { launchFor } from '../../../kit/launch.ts';
-import { packConnector } from '../../../tools/packaging/pack-connector.ts';
 import { promiseOf } from '../../support/http.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
+import { defaultGateway } from '../../support/pages/gateways.ts';
 import { logOut, openPage } from '../../support/pages/pages.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
-packConnector();
-const gateway = await launchFor(t, {
-  args: ['--sandbox'],
-  configuration: { McpProfiles: { shop: { tools: ['wallet'], title: 'Shop' } } },
-});
+const gateway = await defaultGateway(t);
 const HOME = `${gateway.url.replace('127.0.0.1', 'localhost')}/`;
 
 const part = (page: Page, name: string) =>

@@ -4,12 +4,12 @@ import type { Page } from 'playwright-core';
 import t from 'tap';
 import { signUp } from '../../../kit/agent.ts';
 import { listenOnLoopback } from '../../../kit/http.ts';
-import { launch, NO_LIMITS } from '../../../kit/launch.ts';
 import { sharedBrowser } from '../../support/pages/browser.ts';
+import { unlimitedGateway } from '../../support/pages/gateways.ts';
 
 t.setTimeout(240_000);
 const browser = await sharedBrowser(t);
-const gateway = await launch({ args: ['--sandbox'], configuration: { Settings: NO_LIMITS } });
+const gateway = await unlimitedGateway(t);
 const other = createServer((_request, response) =>
   response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>Other</title>'),
 );
@@ -23,7 +23,6 @@ await context.addCookies([{ name: 'sid', value: cookie.slice('sid='.length), url
 t.teardown(async () => {
   await context.close();
   other.close();
-  await gateway.stop();
 });
 
 /** Returns the events of a socket on a page that sends a text and bytes, and closes it after both echoes. */
