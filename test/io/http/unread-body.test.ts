@@ -143,85 +143,81 @@ function isWhole(text: string): boolean {
   return length === undefined ? /\r\n0\r\n.*\r\n$/s.test(body) : body.length === Number(length);
 }
 
-/** Clients that send the declared bytes of zeros: at full speed, or 1 KiB every 50 ms. They print status and length. */
+/**
+ * Clients that send the declared bytes of zeros, in many requests at once: at full speed, or 1 KiB every 50 ms. They print
+ * status and length of each answer.
+ */
 const UNDICI = createRequire(import.meta.url).resolve('undici');
 const PIECES = `
-const [url, slow, declared] = [process.argv[1], process.argv[2] === 'slow', Number(process.argv[3])];
-const zeros = Buffer.alloc(slow ? 1024 : 65536);
-async function* pieces() {
+const [cases, declared] = [JSON.parse(process.argv[1]), Number(process.argv[2])];
+async function* pieces(speed) {
+  const zeros = Buffer.alloc(speed === 'slow' ? 1024 : 65536);
   for (let sent = 0; sent < declared; sent += zeros.length) {
     yield zeros;
-    if (slow) await new Promise((resolve) => setTimeout(resolve, 50));
+    if (speed === 'slow') await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
-const print = (status, text) => {
-  process.stdout.write(status + ' ' + text.length);
+Promise.all(cases.map(([url, speed]) => new Promise((resolve) => ask(url, speed, resolve)))).then((answers) => {
+  process.stdout.write(JSON.stringify(answers));
   process.exit(0);
-};
+});
 `;
 const VIA_NODE = `${PIECES}
-const request = require('node:http').request(url, { method: 'POST', headers: { 'Content-Length': declared } });
-request.on('error', (error) => process.stdout.write(String(error)));
-request.on('response', (answer) => {
-  let text = '';
-  answer.setEncoding('utf8').on('data', (piece) => { text += piece; });
-  answer.on('end', () => print(answer.statusCode, text));
-  answer.on('error', (error) => process.stdout.write(String(error)));
-});
-require('node:stream').Readable.from(pieces()).pipe(request);
+function ask(url, speed, answered) {
+  const request = require('node:http').request(url, { method: 'POST', headers: { 'Content-Length': declared } });
+  request.on('error', (error) => answered(String(error)));
+  request.on('response', (answer) => {
+    let text = '';
+    answer.setEncoding('utf8').on('data', (piece) => { text += piece; });
+    answer.on('end', () => answered(answer.statusCode + ' ' + text.length));
+    answer.on('error', (error) => answered(String(error)));
+  });
+  require('node:stream').Readable.from(pieces(speed)).pipe(request);
+}
 `;
 const VIA_UNDICI = `${PIECES}
-const { request } = require(${JSON.stringify(UNDICI)});
-request(url, { method: 'POST', headers: { 'content-length': String(declared) }, body: pieces() })
-  .then(async ({ statusCode, body }) => print(statusCode, await body.text()))
-  .catch((error) => process.stdout.write(String(error)));
+function ask(url, speed, answered) {
+  require(${JSON.stringify(UNDICI)}).request(url, { method: 'POST', headers: { 'content-length': String(declared) }, body: pieces(speed) })
+    .then(async ({ statusCode, body }) => answered(statusCode + ' ' + (await body.text()).length))
+    .catch((error) => answered(String(error)));
+}
 `;
 /** Continues like urllib3: a write that fails is no reason not to read. */
 const VIA_PYTHON = `
-import http.client, sys, time, urllib.parse
-url, slow, declared = urllib.parse.urlsplit(sys.argv[1]), sys.argv[2] == 'slow', int(sys.argv[3])
-connection = http.client.HTTPConnection(url.hostname, url.port)
-connection.putrequest('POST', url.path)
-connection.putheader('Content-Length', str(declared))
-connection.endheaders()
-zeros = bytes(1024 if slow else 65536)
-try:
-    for _ in range(declared // len(zeros)):
-        connection.send(zeros)
-        if slow: time.sleep(0.05)
-except (BrokenPipeError, ConnectionResetError):
-    pass
-answer = connection.getresponse()
-print(answer.status, len(answer.read()), end='')
+import concurrent.futures, http.client, json, sys, time, urllib.parse
+cases, declared = json.loads(sys.argv[1]), int(sys.argv[2])
+def ask(case):
+    url, speed = urllib.parse.urlsplit(case[0]), case[1]
+    connection = http.client.HTTPConnection(url.hostname, url.port)
+    connection.putrequest('POST', url.path)
+    connection.putheader('Content-Length', str(declared))
+    connection.endheaders()
+    zeros = bytes(1024 if speed == 'slow' else 65536)
+    try:
+        for _ in range(declared // len(zeros)):
+            connection.send(zeros)
+            if speed == 'slow': time.sleep(0.05)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    answer = connection.getresponse()
+    return f'{answer.status} {len(answer.read())}'
+with concurrent.futures.ThreadPoolExecutor(len(cases)) as threads:
+    print(json.dumps(list(threads.map(ask, cases))))
 `;
 const CURL = ['-sS', '-X', 'POST', '-T', '-', '-H', 'Transfer-Encoding:', '-H', 'Expect:'];
 
+type Case = readonly [url: string, speed: 'slow' | 'full'];
+
 interface Client {
   readonly program: string;
-  readonly args: (url: string, speed: 'slow' | 'full') => readonly string[];
+  /** Resolves to status and length of each answer. */
+  readonly ask: (cases: readonly Case[]) => Promise<readonly string[]>;
 }
 
 const declared = String(DECLARED_BYTES);
-const CLIENTS: Readonly<Record<string, Client>> = {
-  curl: {
-    program: 'sh',
-    args: (url, speed) => [
-      '-c',
-      'curl "$@" < /dev/zero',
-      'curl',
-      ...CURL,
-      ...['-H', `Content-Length: ${declared}`, '-o', '/dev/null', '-w', '%{http_code} %{size_download}'],
-      ...(speed === 'slow' ? ['--limit-rate', '20k'] : []),
-      url,
-    ],
-  },
-  'node:http': { program: process.execPath, args: (url, speed) => ['-e', VIA_NODE, url, speed, declared] },
-  undici: { program: process.execPath, args: (url, speed) => ['-e', VIA_UNDICI, url, speed, declared] },
-  Python: { program: 'python3', args: (url, speed) => ['-c', VIA_PYTHON, url, speed, declared] },
-};
 
-async function outputOf({ program, args }: Client, url: string, speed: 'slow' | 'full') {
-  const child = spawn(program, args(url, speed));
+async function outputOf(program: string, args: readonly string[]): Promise<string> {
+  const child = spawn(program, args);
   let text = '';
   for (const output of [child.stdout, child.stderr])
     output.setEncoding('utf8').on('data', (piece: string) => {
@@ -230,6 +226,35 @@ async function outputOf({ program, args }: Client, url: string, speed: 'slow' | 
   await new Promise((resolve) => child.once('close', resolve));
   return text;
 }
+
+function scripted(program: string, flag: string, script: string): Client {
+  return {
+    program,
+    async ask(cases) {
+      const text = await outputOf(program, [flag, script, JSON.stringify(cases), declared]);
+      return text.startsWith('[') ? JSON.parse(text) : [text];
+    },
+  };
+}
+
+function askByCurl([url, speed]: Case): Promise<string> {
+  return outputOf('sh', [
+    '-c',
+    'curl "$@" < /dev/zero',
+    'curl',
+    ...CURL,
+    ...['-H', `Content-Length: ${declared}`, '-o', '/dev/null', '-w', '%{http_code} %{size_download}'],
+    ...(speed === 'slow' ? ['--limit-rate', '20k'] : []),
+    url,
+  ]);
+}
+
+const CLIENTS: Readonly<Record<string, Client>> = {
+  curl: { program: 'sh', ask: (cases) => Promise.all(cases.map(askByCurl)) },
+  'node:http': scripted(process.execPath, '-e', VIA_NODE),
+  undici: scripted(process.execPath, '-e', VIA_UNDICI),
+  Python: scripted('python3', '-c', VIA_PYTHON),
+};
 
 for (const [name, client] of Object.entries(CLIENTS)) {
   const skip = client.program === process.execPath ? false : lacking(name);
@@ -245,9 +270,8 @@ for (const [name, client] of Object.entries(CLIENTS)) {
     ].flatMap(([path = '', expected]) =>
       (['slow', 'full'] as const).map((speed) => [path, speed, expected] as const),
     );
-    const found = await Promise.all(
-      cases.map(async ([path, speed]) => [path, speed, await outputOf(client, `${url}${path}`, speed)]),
-    );
+    const answers = await client.ask(cases.map(([path, speed]) => [`${url}${path}`, speed]));
+    const found = answers.map((answer, at) => [...(cases[at]?.slice(0, 2) ?? []), answer]);
     t.same(found, cases);
   });
 }
