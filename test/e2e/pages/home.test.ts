@@ -147,8 +147,7 @@ t.test(
     await look(t, 'events-empty');
     await part(page, 'Files').click();
     await page.getByText('No uploads yet').waitFor();
-    // Several pieces of the page, the last one short.
-    const bytes = randomBytes(3 * 256 * 1024 + 17);
+    const bytes = randomBytes(4 * 1024 * 1024 + 17);
     // The first part waits for the click, which would otherwise race with the whole upload.
     const { promise: clicked, resolve: release } = promiseOf();
     await page.route('**/upload_part?*', async (route) => {
