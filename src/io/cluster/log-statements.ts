@@ -45,7 +45,8 @@ export const EXPEL = statement(
 
 /** Columns of the log and of each joined node but $1; one row without a node where there is none. */
 const OTHERS = `h.pos, (extract(epoch from clock_timestamp()) * 1000)::bigint as database_ms, n.id, n.renewals, n.applied,
-    n.digest_pos, n.digest, (n.figures ->> 'clockOffsetMs')::float8 as clock_offset_ms, ${SESSION_MARK}`;
+    n.digest_pos, n.digest, (n.figures ->> 'clockOffsetMs')::float8 as clock_offset_ms,
+    (n.figures ->> 'leaseMs')::float8 as lease_ms, ${SESSION_MARK}`;
 const JOINED = 'left join gatehouse.node n on n.joined and n.id <> $1::int';
 
 /** $4 and $5 describe the process. One row a joined node but $1, or one without a node; no row at all: $1 is out. */
@@ -92,7 +93,8 @@ export const ROW_AT = statement(
 
 export const FIND_NODE = statement(
   'find_node',
-  'select id, incarnation, joined, renewals from gatehouse.node where name = $1::text',
+  `select id, incarnation, joined, renewals, (figures ->> 'leaseMs')::float8 as lease_ms
+    from gatehouse.node where name = $1::text`,
 );
 
 /**

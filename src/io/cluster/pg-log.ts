@@ -146,7 +146,8 @@ export class PgLog implements SharedLog {
 
   /** The lease of a process whose counter stands still for a lease is over. Rejects with `NameTaken`. */
   async #standsStill(name: string, found: DatabaseRow): Promise<boolean> {
-    const { leaseMs, monotonicMs, wait } = this.#options;
+    const { monotonicMs, wait } = this.#options;
+    const leaseMs = Math.max(this.#options.leaseMs, numberOf(found['lease_ms']) ?? 0);
     const endMs = monotonicMs() + leaseMs;
     while (monotonicMs() < endMs) {
       await wait(leaseMs / POLLS);
@@ -248,7 +249,8 @@ export class PgLog implements SharedLog {
         renewals: Number(row['renewals']),
         applied: Number(row['applied']),
         sample: sampleOf(row),
-        clockOffsetMs: row['clock_offset_ms'] === null ? undefined : Number(row['clock_offset_ms']),
+        clockOffsetMs: numberOf(row['clock_offset_ms']),
+        leaseMs: numberOf(row['lease_ms']),
       })),
     };
   }
@@ -340,6 +342,10 @@ function rowNameOf(row: DatabaseRow): RowName {
     incarnation: Number(row['incarnation']),
     nodeSeq: Number(row['node_seq']),
   });
+}
+
+function numberOf(value: unknown): number | undefined {
+  return value === null || value === undefined ? undefined : Number(value);
 }
 
 function positionOf([row]: readonly DatabaseRow[]): number | undefined {

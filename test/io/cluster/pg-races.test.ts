@@ -60,6 +60,13 @@ async function behind<Result>(
 type Tester = (title: string, run: (t: Test, race: Race) => Promise<void>) => void;
 
 function testExpulsions(race: Tester): void {
+  race('a node sees the lease that another one has configured', async (t, { a, connect }) => {
+    const log = await connect({ leaseMs: 7_000 });
+    await log.join(writeOf({ log, ...(await log.enter('c')) }, 1));
+    const { others } = await a.log.renew(a.node, a.incarnation, 0);
+    t.equal(others.at(-1)?.leaseMs, 7_000);
+  });
+
   race('a renewal behind an expulsion is refused', async (t, race) => {
     const { a, b, first } = race;
     const seen = await counterOf(b, a);

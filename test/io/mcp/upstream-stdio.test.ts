@@ -1,4 +1,6 @@
 /** Servers by command: a process for all callers, its messages byte for byte, and what is left when it misbehaves. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
@@ -268,6 +270,19 @@ t.test(
     await endMarked(`test-${process.pid}/`);
   },
 );
+
+t.test('stdio server: a left process whose program is being loaded is read again, and ended', async (t) => {
+  const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  const exited = once(child, 'exit');
+  const mark = Buffer.from(`${MARK_VARIABLE}=test/left\0`);
+  let reads = 0;
+  await endMarked('test/left', async (pid) => {
+    if (pid !== child.pid) return undefined;
+    reads += 1;
+    return reads < 3 ? Buffer.alloc(0) : mark;
+  });
+  t.same(await exited, [null, 'SIGKILL']);
+});
 
 /** Answers the handshake and the list, starts one child in its group and one outside, then ends. */
 const SHORT_LIFE = `

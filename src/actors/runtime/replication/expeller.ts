@@ -1,6 +1,7 @@
 /**
  * Finds the nodes that have stopped: those whose counter of renewals has stood still for a whole lease by this node's
- * own monotonic clock. What another node admits ends before that, because it counts from before its last renewal.
+ * own monotonic clock. What another node admits ends before that, because it counts from before its last renewal. Of two
+ * different leases the longer one counts: nodes have both while the setting changes from node to node.
  */
 import { type LogWrite, type NodeState, OutcomeUnknown, type SharedLog } from './port.ts';
 
@@ -34,7 +35,8 @@ export class Expeller {
         before?.renewals === other.renewals ? before : { renewals: other.renewals, sinceMs: nowMs };
       seen.set(other.node, present);
       const isUnderWay = this.#expelling.has(other.node);
-      if (nowMs - present.sinceMs >= this.#leaseMs && !isUnderWay) stopped.push(other);
+      const leaseMs = Math.max(this.#leaseMs, other.leaseMs ?? 0);
+      if (nowMs - present.sinceMs >= leaseMs && !isUnderWay) stopped.push(other);
     }
     this.#seen = seen;
     return stopped;

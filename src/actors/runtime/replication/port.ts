@@ -48,6 +48,8 @@ export interface NodeState {
   readonly sample?: DigestSample | undefined;
   /** Clock of the engine minus its own, at the renewal before its last one; undefined where that had no answer. Milliseconds. */
   readonly clockOffsetMs?: number | undefined;
+  /** Lease that it has configured, where it reported one. */
+  readonly leaseMs?: number | undefined;
 }
 
 /** Offset of the wall clock of this process from that of the engine, with its error. Milliseconds. */

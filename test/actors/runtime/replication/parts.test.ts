@@ -81,6 +81,18 @@ t.test('expeller: names a node whose counter stands still for a lease, and no ot
   t.same(expeller.read([state(1, 5), state(2, 8)], 1_200), [state(1, 5)], 'until it is out');
 });
 
+t.test('expeller: of two different leases the longer one counts', async (t) => {
+  const expeller = new Expeller(new MemoryLog({ clock: () => 0, leaseMs: LEASE_MS }).connect(), LEASE_MS);
+  const both = [
+    { ...state(1, 5), leaseMs: 1_500 },
+    { ...state(2, 5), leaseMs: 500 },
+  ];
+  t.same(expeller.read(both, 0), []);
+  t.same(expeller.read(both, 999), []);
+  t.same(expeller.read(both, 1_499), [both[1]]);
+  t.same(expeller.read(both, 1_500), both);
+});
+
 t.test('expeller: counts anew when a node is away in between', async (t) => {
   const expeller = new Expeller(new MemoryLog({ clock: () => 0, leaseMs: LEASE_MS }).connect(), LEASE_MS);
   expeller.read([state(1, 5)], 0);

@@ -3,27 +3,38 @@
  * killed. They are found by a variable of their environment, on Linux alone.
  */
 import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as wait } from 'node:timers/promises';
 
 /** Variable that every process of a server inherits. */
 export const MARK_VARIABLE = 'GATEHOUSE_MCP_SERVER';
 /** A process may start another one while they are read. */
 const ROUNDS_MAX = 8;
+/** While the kernel loads a program, its environment reads as empty. That takes longer on a busy machine alone. */
+const LOADING_MS = 5;
 
-/** Ends all processes whose mark, with the zero byte behind it, begins so. */
-export async function endMarked(beginning: string): Promise<void> {
+/**
+ * Ends all processes whose mark, with the zero byte behind it, begins so. `environmentOf` is undefined for a process that
+ * has ended, or is another user's.
+ */
+export async function endMarked(beginning: string, environmentOf = readEnvironment): Promise<void> {
   if (process.platform !== 'linux') return;
   const wanted = Buffer.from(`${MARK_VARIABLE}=${beginning}`);
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     let found = 0;
+    let loading = 0;
     for (const name of await processNames()) {
       const pid = Number(name);
       if (!Number.isInteger(pid) || pid === process.pid) continue;
       const environment = await environmentOf(pid);
-      if (environment === undefined || !hasVariable(environment, wanted)) continue;
+      if (environment === undefined) continue;
+      if (environment.length === 0) loading += 1;
+      if (!hasVariable(environment, wanted)) continue;
       found += 1;
       endProcess(pid);
     }
-    if (found === 0) return;
+    if (found > 0) continue;
+    if (loading === 0) return;
+    await wait(LOADING_MS);
   }
 }
 
@@ -47,8 +58,7 @@ async function processNames(): Promise<string[]> {
   }
 }
 
-/** Undefined for a process that has ended, or is another user's. */
-async function environmentOf(pid: number): Promise<Buffer | undefined> {
+async function readEnvironment(pid: number): Promise<Buffer | undefined> {
   try {
     return await readFile(`/proc/${pid}/environ`);
   } catch (error) {
