@@ -32,6 +32,7 @@ interface NodeRecord {
   applied: number;
   sample: DigestSample | undefined;
   clockOffsetMs: number | undefined;
+  leaseMs: number | undefined;
 }
 
 interface MemoryLogOptions {
@@ -135,11 +136,11 @@ export class MemoryLog {
     return this.#rows;
   }
 
-  /** The log as one process sees it. `clock`: its wall clock. */
-  connect(clock = this.#options.clock): MemoryLogClient {
+  /** The log as one process sees it. `clock`: its wall clock; `leaseMs`: its lease, where it reports one. */
+  connect(clock = this.#options.clock, leaseMs?: number): MemoryLogClient {
     this.#clients += 1;
     const ask: Ask = (...of) => this.#ask(...of);
-    return new MemoryLogClient([this.#clients, ask, this], clock);
+    return new MemoryLogClient([this.#clients, ask, this], clock, leaseMs);
   }
 
   /** Takes the next step of a call: its question arrives, or its answer. */
@@ -203,19 +204,28 @@ export class MemoryLog {
     });
   }
 
-  enter(name: string, previous?: number): Entered {
-    const { clock, leaseMs } = this.#options;
+  enter(name: string, previous?: number, leaseMs?: number): Entered {
+    const { clock, leaseMs: leastMs } = this.#options;
     let record = this.#nodes.find((each) => each.name === name);
     if (record === undefined) {
       const node = this.#nodes.length + 1;
       if (node > NODES_MAX) throw new RangeError(`a log has at most ${NODES_MAX} nodes`);
       const counters = { incarnation: 0, renewals: 0, renewedMs: 0, applied: 0 };
-      record = { node, name, ...counters, joined: false, sample: undefined, clockOffsetMs: undefined };
+      record = {
+        node,
+        name,
+        ...counters,
+        joined: false,
+        sample: undefined,
+        clockOffsetMs: undefined,
+        leaseMs,
+      };
       this.#nodes.push(record);
     }
-    const isAlive = record.joined && clock() - record.renewedMs < leaseMs;
+    const isAlive = record.joined && clock() - record.renewedMs < Math.max(leastMs, record.leaseMs ?? 0);
     if (isAlive && previous !== record.incarnation) throw new NameTaken(name);
     record.incarnation += 2;
+    record.leaseMs = leaseMs;
     record.sample = undefined;
     return {
       node: record.node,
@@ -320,8 +330,8 @@ export class MemoryLog {
 type Said = Pick<NodeRecord, 'applied' | 'sample' | 'clockOffsetMs'>;
 type Seen = Omit<Renewed, 'clock'> & { readonly wallMs: number };
 
-function stateOf({ node, renewals, applied, sample, clockOffsetMs }: NodeRecord): NodeState {
-  return { node, renewals, applied, sample, clockOffsetMs };
+function stateOf({ node, renewals, applied, sample, clockOffsetMs, leaseMs }: NodeRecord): NodeState {
+  return { node, renewals, applied, sample, clockOffsetMs, leaseMs };
 }
 
 type Ask = <T>(client: number, method: keyof SharedLog, run: () => T) => Promise<T>;
@@ -332,10 +342,16 @@ export class MemoryLogClient implements SharedLog {
   readonly #ask: Ask;
   readonly #log: MemoryLog;
   readonly #clock: () => number;
+  readonly #leaseMs: number | undefined;
   /** Offset measured by the last question, unless its answer was lost; said with the next renewal. */
   #clockOffsetMs: number | undefined;
 
-  constructor([client, ask, log]: readonly [number, Ask, MemoryLog], clock: () => number) {
+  constructor(
+    [client, ask, log]: readonly [number, Ask, MemoryLog],
+    clock: () => number,
+    leaseMs: number | undefined,
+  ) {
+    this.#leaseMs = leaseMs;
     this.client = client;
     this.#ask = ask;
     this.#log = log;
@@ -347,7 +363,7 @@ export class MemoryLogClient implements SharedLog {
   }
 
   enter(name: string, previous?: number): Promise<Entered> {
-    return this.#ask(this.client, 'enter', () => this.#log.enter(name, previous));
+    return this.#ask(this.client, 'enter', () => this.#log.enter(name, previous, this.#leaseMs));
   }
 
   append(write: LogWrite): Promise<number> {

@@ -91,7 +91,8 @@ export class ClusterAdministration {
         `the log is in use: its newest row is ${Math.max(head.position, checkpoint?.position ?? 0)}; import takes an empty database`,
       );
     const before = await this.#answered(() => listNodes(this.#database));
-    if (before.some(({ joined }) => joined)) await this.#options.wait(this.#options.leaseMs);
+    const leases = before.filter(({ joined }) => joined).map(({ figures }) => figures?.leaseMs ?? 0);
+    if (leases.length > 0) await this.#options.wait(Math.max(this.#options.leaseMs, ...leases));
     const after = await this.#answered(() => listNodes(this.#database));
     const running = after.find(
       ({ node, joined, renewals }) =>

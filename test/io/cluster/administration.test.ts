@@ -7,18 +7,21 @@ import { closeAfter } from '../../../kit/close-after.ts';
 import { Expelled, LogLost } from '../../../src/actors/runtime/replication/port.ts';
 import { ClusterAdministration } from '../../../src/io/cluster/administration.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
+import type { PgLogOptions } from '../../../src/io/cluster/pg-log.ts';
 import { LEASE_MS, type PgFixture, pgTest, SECRET } from '../../support/cluster/pg-fixture.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 
 const BODY = Buffer.from('body');
 
 async function openAdministration(t: Test, fixture: PgFixture) {
+  const waits: number[] = [];
   const administration = new ClusterAdministration({
     url: fixture.url,
     secrets: [SECRET],
     leaseMs: LEASE_MS,
     monotonicMs: () => 0,
-    async wait() {
+    async wait(ms) {
+      waits.push(ms);
       if (fixture.alive)
         await fixture.database.script('update gatehouse.node set renewals = renewals + 1 where joined');
     },
@@ -27,15 +30,15 @@ async function openAdministration(t: Test, fixture: PgFixture) {
   const file = join(temporaryFolder(t), 'state');
   writeFileSync(file, 'state of a journal');
   /** Joins by row 1, and writes row 2. */
-  const joined = async (name: string) => {
-    const log = await fixture.connect();
+  const joined = async (name: string, given: Partial<PgLogOptions> = {}) => {
+    const log = await fixture.connect(given);
     const { node, incarnation } = await log.enter(name);
     const write = (nodeSeq: number) => ({ node, incarnation, nodeSeq, body: BODY });
     await log.join(write(1));
     await log.append(write(2));
     return { log, node, incarnation, write };
   };
-  return { ...fixture, fixture, administration, file, joined };
+  return { ...fixture, fixture, administration, file, joined, waits };
 }
 
 pgTest('cluster administration: an empty database has no state, and stays empty', async (t, fixture) => {
@@ -85,9 +88,10 @@ pgTest('cluster administration: an import needs a log that nothing has used', as
 });
 
 pgTest('cluster administration: a recovery needs every node to have stopped', async (t, fixture) => {
-  const { administration, joined } = await openAdministration(t, fixture);
-  await joined('a');
+  const { administration, joined, waits } = await openAdministration(t, fixture);
+  await joined('a', { leaseMs: 7 * LEASE_MS });
   await t.rejects(administration.requireUnused(false), { name: 'ClusterUnusable', message: /node a runs/ });
+  t.same(waits, [7 * LEASE_MS], 'the longest lease of all');
   fixture.alive = false;
   t.equal((await administration.requireUnused(false)).position, 2);
 });

@@ -59,7 +59,7 @@ async function behind<Result>(
 
 type Tester = (title: string, run: (t: Test, race: Race) => Promise<void>) => void;
 
-function testExpulsions(race: Tester): void {
+function testLeases(race: Tester): void {
   race('a node sees the lease that another one has configured', async (t, { a, connect }) => {
     const log = await connect({ leaseMs: 7_000 });
     await log.join(writeOf({ log, ...(await log.enter('c')) }, 1));
@@ -67,6 +67,23 @@ function testExpulsions(race: Tester): void {
     t.equal(others.at(-1)?.leaseMs, 7_000);
   });
 
+  race('a name is taken until the longer of two leases is over', async (t, { connect, first }) => {
+    const log = await connect({ leaseMs: 7_000 });
+    await log.join(writeOf({ log, ...(await log.enter('c')) }, 1));
+    let nowMs = 0;
+    const renewing = await connect({
+      monotonicMs: () => nowMs,
+      async wait(ms) {
+        nowMs += ms;
+        if (nowMs > 3_000) await first.script('update gatehouse.node set renewals = renewals + 1');
+      },
+    });
+    await t.rejects(renewing.enter('c'), { name: 'NameTaken' });
+    t.ok(nowMs > 3_000);
+  });
+}
+
+function testExpulsions(race: Tester): void {
   race('a renewal behind an expulsion is refused', async (t, race) => {
     const { a, b, first } = race;
     const seen = await counterOf(b, a);
@@ -184,5 +201,6 @@ const race: Tester = (title, run) =>
     const [a, b] = [await joined(fixture, 'a'), await joined(fixture, 'b')];
     await run(t, { ...fixture, a, b, first: fixture.session() });
   });
+testLeases(race);
 testExpulsions(race);
 testIncarnations(race);

@@ -54,7 +54,7 @@ export abstract class ClusterHistory<
   constructor(
     seed: number,
     options: Options,
-    log?: Pick<SimulatedClusterOptions<App>, 'expelsRenewed' | 'letsFormerWrite'>,
+    log?: Pick<SimulatedClusterOptions<App>, 'expelsRenewed' | 'letsFormerWrite' | 'leaseOf'>,
   ) {
     this.options = options;
     this.random = seededNumbers(seed);

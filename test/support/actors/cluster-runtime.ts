@@ -13,7 +13,7 @@ import type { LogRow, Renewed, SharedLog } from '../../../src/actors/runtime/rep
 import { createActorSystem, type RunningSystem } from '../../../src/actors/runtime/system.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import type { LedgerState, ledgerKind } from './ledger-kind.ts';
-import { LEASE_MS, type ProcessTools } from './simulated-cluster.ts';
+import type { ProcessTools } from './simulated-cluster.ts';
 import { LIMITS } from './simulation.ts';
 
 /** Ways to break a promise on purpose. */
@@ -35,6 +35,7 @@ export type PlantedFault =
   | 'a trim is done twice'
   | 'each node trims audit records by itself'
   | 'clocks of members are read once'
+  | 'the lease of another node is not read'
   | 'one node judges otherwise';
 
 const SETTINGS = new LiveSettings();
@@ -120,7 +121,6 @@ export class RuntimeProcess {
       ...tools,
       store: disk.journal,
       log: this.#observed(tools.client),
-      leaseMs: LEASE_MS,
       judge: judgeOf(fault, tools.name),
       sampleRows: SAMPLE_ROWS,
       onBug: ({ error }) => onBug(error),
@@ -154,7 +154,7 @@ export class RuntimeProcess {
     if (fault === 'the lease is not asked')
       return this.cluster.replica.members.member(this.node.node) !== undefined;
     if (fault === 'a node serves before its join is applied')
-      return tools.monotonicMs() - this.#renewedMs < LEASE_MS * 0.8;
+      return tools.monotonicMs() - this.#renewedMs < tools.leaseMs * 0.8;
     return this.node.admits;
   }
 
@@ -269,10 +269,14 @@ export class RuntimeProcess {
         const sentMs = monotonicMs();
         const renewed = await log.renew(...of);
         this.#renewedMs = sentMs;
-        return this.#options.fault === 'clocks of members are read once'
-          ? this.#asFirstRead(renewed)
-          : renewed;
+        const { fault } = this.#options;
+        if (fault === 'clocks of members are read once') return this.#asFirstRead(renewed);
+        return fault === 'the lease of another node is not read' ? withoutLeases(renewed) : renewed;
       },
     };
   }
+}
+
+function withoutLeases(renewed: Renewed): Renewed {
+  return { ...renewed, others: renewed.others.map(({ leaseMs: _, ...other }) => other) };
 }

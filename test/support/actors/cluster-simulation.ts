@@ -16,7 +16,7 @@ import { Disk, judgeOf, type PlantedFault, RuntimeProcess, SAMPLE_ROWS } from '.
 import { type AskedOperation, verdictOf } from './cluster-verdict.ts';
 import { type LedgerCommand, type LedgerRequest, ledgerKind } from './ledger-kind.ts';
 import { OwnersOfLog } from './owners-of-log.ts';
-import type { ProcessTools, SimulatedProcess } from './simulated-cluster.ts';
+import { LEASE_MS, type ProcessTools, type SimulatedProcess } from './simulated-cluster.ts';
 
 const ACTORS = ['a', 'b', 'c', 'd', 'e'];
 const NAMES = ['x', 'y', 'z'];
@@ -59,6 +59,10 @@ export function simulateCluster(
   return brokenPromiseOf(() => new History(seed, options).run(STEPS), options);
 }
 
+/** One history in so many has a node with a longer lease, as while an operator raises it from node to node. */
+const MIXED_LEASES = 7;
+const mixedLease = (name: string) => (name === 'three' ? 3 * LEASE_MS : LEASE_MS);
+
 class History extends ClusterHistory<RuntimeProcess, Disk, ClusterSimulationOptions> {
   /** All answers wait for every node, or those alone that change a name. */
   readonly #isGated: boolean;
@@ -81,6 +85,7 @@ class History extends ClusterHistory<RuntimeProcess, Disk, ClusterSimulationOpti
     super(seed, options, {
       expelsRenewed: options.fault === 'a member that renews is expelled',
       letsFormerWrite: options.fault === 'a question arrives after its resolution',
+      ...(seed % MIXED_LEASES === 0 && { leaseOf: mixedLease }),
     });
     this.#isGated = seed % 3 !== 0;
     const kind = ledgerKind(

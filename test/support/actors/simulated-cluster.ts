@@ -27,6 +27,7 @@ const SLOW_READ_MAX_MS = 400;
 export interface ProcessTools {
   readonly name: string;
   readonly client: MemoryLogClient;
+  readonly leaseMs: number;
   readonly schedule: Schedule;
   readonly clock: () => number;
   readonly monotonicMs: () => number;
@@ -78,6 +79,8 @@ export interface SimulatedClusterOptions<App> {
   readonly isReliable?: true;
   readonly expelsRenewed?: boolean;
   readonly letsFormerWrite?: boolean;
+  /** Lease of a node by its name; `LEASE_MS` unless given. */
+  readonly leaseOf?: (name: string) => number;
 }
 
 export class SimulatedCluster<App extends Application> {
@@ -114,7 +117,8 @@ export class SimulatedCluster<App extends Application> {
     name: string,
     start: (tools: ProcessTools) => App = this.#options.start,
   ): SimulatedProcess<App> {
-    const client = this.log.connect(() => this.nowMs + process.skewMs);
+    const leaseMs = this.#options.leaseOf?.(name) ?? LEASE_MS;
+    const client = this.log.connect(() => this.nowMs + process.skewMs, leaseMs);
     const timers = new ManualClock(this.nowMs);
     const immediates: (() => void)[] = [];
     const state = {
@@ -127,8 +131,7 @@ export class SimulatedCluster<App extends Application> {
     };
     const process = { name, client, timers, immediates, ...state } as unknown as SimulatedProcess<App>;
     const app = start({
-      name,
-      client,
+      ...{ name, client, leaseMs },
       schedule: {
         immediate: (run) => immediates.push(run),
         timer: (delayMs, run) => {

@@ -14,7 +14,7 @@ import type { ModuleClient } from '../../../src/io/modules/client.ts';
 import { EventPoller } from '../../../src/io/modules/event-poller.ts';
 import type { Log } from '../../../src/io/observability/log.ts';
 import { seededBytes } from '../actors/actors.ts';
-import { type Application, LEASE_MS, type ProcessTools } from '../actors/simulated-cluster.ts';
+import type { Application, ProcessTools } from '../actors/simulated-cluster.ts';
 import { LIMITS } from '../actors/simulation.ts';
 import { type EventFault, faultyAdministration, faultyWrites } from './event-faults.ts';
 
@@ -73,7 +73,6 @@ export class EventProcess implements Application {
       ...tools,
       log,
       store: disk.journal,
-      leaseMs: LEASE_MS,
       eventWrites: faultyWrites(fault),
       onBug: this.#onBug,
     });

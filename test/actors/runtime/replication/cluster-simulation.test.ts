@@ -38,6 +38,7 @@ testHistories('cluster: keeps every promise in simulated histories', {
     'a clock that steps decides expulsions': 4,
     'a member that renews is expelled': 115,
     'clocks of members are read once': 65,
+    'the lease of another node is not read': 126,
     'a question arrives after its resolution': 4,
     'a stale turn ends its node': 8,
     'messages are not judged': 25,
