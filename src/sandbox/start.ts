@@ -67,12 +67,11 @@ export function createSandboxThread(): SandboxThread {
 }
 
 /** Resolves when the modules listen; rejects when the thread cannot start (a damaged log, no permission). */
-export async function startSandbox(
-  options: SandboxOptions,
-  { worker, exited, ended }: SandboxThread = createSandboxThread(),
-): Promise<RunningSandbox> {
+export async function startSandbox(options: SandboxOptions, thread?: SandboxThread): Promise<RunningSandbox> {
   const modules = options.modules ?? SANDBOX_MODULES;
   const moduleKey = openModuleKey(options.dataPath);
+  // After what may throw: nothing would end it.
+  const { worker, exited, ended } = thread ?? createSandboxThread();
   worker.ref();
   let closing = false;
   const crashed = new Promise<Error>((resolve) => {

@@ -1,10 +1,12 @@
 /** The sandbox as a running thing: its thread, its HTTP face, chat, faults, and kill -9. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import workerThreads from 'node:worker_threads';
 import t, { type Test } from 'tap';
 import { closeAfter } from '../../kit/close-after.ts';
 import { sendHttp } from '../../kit/http.ts';
@@ -205,6 +207,26 @@ t.test('sandbox: a log that is damaged refuses the start with its line', async (
   const log = 'nonsense\n{"module":"wallet","type":"x","tick":"1"}\n';
   await writeFile(join(folder, 'sandbox', 'log.jsonl'), log);
   await t.rejects(startSandbox({ dataPath: folder }), /line 1 is damaged/);
+});
+
+t.test('sandbox: a start whose module key cannot be read leaves no thread', async (t) => {
+  const folder = await dataPath(t);
+  await mkdir(join(folder, 'sandbox', 'module-key'), { recursive: true });
+  const { Worker } = workerThreads;
+  let made = 0;
+  workerThreads.Worker = class extends Worker {
+    constructor(...of: ConstructorParameters<typeof Worker>) {
+      super(...of);
+      made += 1;
+    }
+  };
+  syncBuiltinESMExports();
+  t.teardown(() => {
+    workerThreads.Worker = Worker;
+    syncBuiltinESMExports();
+  });
+  await t.rejects(startSandbox({ dataPath: folder }), { code: 'EISDIR' });
+  t.equal(made, 0);
 });
 
 t.test('sandbox: a log that books on an unopened account refuses the start', async (t) => {

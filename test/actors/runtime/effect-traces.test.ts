@@ -38,14 +38,14 @@ const DIGESTS: Record<string, readonly string[]> = {
   'three nodes': [
     'd4966ca9944e37da',
     '1c0e4bfcd303f6e3',
-    '47d08eb032d4f376',
-    '7a47d2047efafee2',
-    '316acba438dfdae1',
-    '4da1ec2337a19eec',
-    '829a69ee5087e4f3',
-    '04fd4a1c5ab87a8d',
-    '780d575281f4c8b1',
-    'e507632dc0dd850f',
+    '3215020d5303eae7',
+    '943aad8c9aac5e12',
+    '112c6854eb304b8e',
+    '55df805d0d714510',
+    '1caa896d3c59610b',
+    'e808ff688b363251',
+    '0026cb6699283bce',
+    'a81d4bedbf516f3c',
   ],
 };
 

@@ -12,8 +12,11 @@ const BACK_MS = 4_000;
 const STEP_MS = 1_000;
 /** A clock is off in so many renewals in a row. */
 const RENEWALS = 3;
-/** A member says at a renewal what it has measured at the one before: the second one after a moment is newer. */
-const RENEWALS_UNTIL_FRESH = 2;
+/**
+ * A member says at a renewal what it has measured at the one before: the second one after a moment is newer. Its counter
+ * counts a join too, which says nothing.
+ */
+const COUNTS_UNTIL_FRESH = 3;
 
 /** Both times by the clock of this node, around a question that the database answered with its own. */
 export function readClock(sentMs: number, receivedMs: number, databaseMs: number): ClockReading {
@@ -84,7 +87,7 @@ export class ClockCheck {
   }
 
   #isFresh({ node, renewals }: NodeState): boolean {
-    return renewals - (this.#since?.get(node) ?? renewals) >= RENEWALS_UNTIL_FRESH;
+    return renewals - (this.#since?.get(node) ?? renewals) >= COUNTS_UNTIL_FRESH;
   }
 }
 

@@ -2,14 +2,14 @@
  * Processes that a server by command left behind: the ones that left its process group, and those of a gateway that was
  * killed. They are found by a variable of their environment, on Linux alone.
  */
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 
 /** Variable that every process of a server inherits. */
 export const MARK_VARIABLE = 'GATEHOUSE_MCP_SERVER';
 /** A process may start another one while they are read. */
 const ROUNDS_MAX = 8;
-/** While the kernel loads a program, its environment reads as empty. That takes longer on a busy machine alone. */
+/** While the kernel loads a program, its environment reads as empty, for some milliseconds on a busy machine. */
 const LOADING_MS = 5;
 
 /**
@@ -27,7 +27,7 @@ export async function endMarked(beginning: string, environmentOf = readEnvironme
       if (!Number.isInteger(pid) || pid === process.pid) continue;
       const environment = await environmentOf(pid);
       if (environment === undefined) continue;
-      if (environment.length === 0) loading += 1;
+      if (environment.length === 0 && (await hasProgram(pid))) loading += 1;
       if (!hasVariable(environment, wanted)) continue;
       found += 1;
       endProcess(pid);
@@ -35,6 +35,17 @@ export async function endMarked(beginning: string, environmentOf = readEnvironme
     if (found > 0) continue;
     if (loading === 0) return;
     await wait(LOADING_MS);
+  }
+}
+
+/** False for a kernel thread and for a process that has ended, whose environments some kernels read as empty. */
+async function hasProgram(pid: number): Promise<boolean> {
+  try {
+    await readlink(`/proc/${pid}/exe`);
+    return true;
+  } catch (error) {
+    if (isGone(error)) return false;
+    throw error;
   }
 }
 
