@@ -6,9 +6,8 @@ import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { generateKey } from '../src/cli/keygen.ts';
 
-/** Wait between two attempts. */
+/** Wait between two attempts, or two looks. */
 const RETRY_MS = 20;
-const LOOK_MS = 20;
 
 export interface SoftwareKey {
   /** base64url, 43 characters. */
@@ -129,7 +128,7 @@ export async function untilAvailable<T>(work: () => Promise<T>): Promise<T> {
 
 /** Resolves once it holds, for what other processes bring about: looks at most every 20 ms. */
 export async function untilHolds(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await wait(LOOK_MS);
+  while (!(await holds())) await wait(RETRY_MS);
 }
 
 /** The `sid` cookie of an answer, in the form of a request header. */

@@ -147,7 +147,7 @@ export class PgLog implements SharedLog {
   /** The lease of a process whose counter stands still for a lease is over. Rejects with `NameTaken`. */
   async #standsStill(name: string, found: DatabaseRow): Promise<boolean> {
     const { monotonicMs, wait } = this.#options;
-    const leaseMs = Math.max(this.#options.leaseMs, numberOf(found['lease_ms']) ?? 0);
+    const leaseMs = Math.max(this.#options.leaseMs, optionalNumber(found['lease_ms']) ?? 0);
     const endMs = monotonicMs() + leaseMs;
     while (monotonicMs() < endMs) {
       await wait(leaseMs / POLLS);
@@ -249,8 +249,8 @@ export class PgLog implements SharedLog {
         renewals: Number(row['renewals']),
         applied: Number(row['applied']),
         sample: sampleOf(row),
-        clockOffsetMs: numberOf(row['clock_offset_ms']),
-        leaseMs: numberOf(row['lease_ms']),
+        clockOffsetMs: optionalNumber(row['clock_offset_ms']),
+        leaseMs: optionalNumber(row['lease_ms']),
       })),
     };
   }
@@ -344,7 +344,7 @@ function rowNameOf(row: DatabaseRow): RowName {
   });
 }
 
-function numberOf(value: unknown): number | undefined {
+function optionalNumber(value: unknown): number | undefined {
   return value === null || value === undefined ? undefined : Number(value);
 }
 

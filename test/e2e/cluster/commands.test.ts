@@ -7,8 +7,8 @@ import { launch, runToEnd } from '../../../kit/launch.ts';
 import { fetchState } from '../../../src/bootstrap/cluster/replica.ts';
 import { Checkpoints } from '../../../src/io/cluster/checkpoints.ts';
 import { type PgFixture, pgTest, SECRET } from '../../support/cluster/pg-fixture.ts';
+import { runCommand } from '../../support/command.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
-import { openCommands } from '../../support/programs/commands.ts';
 
 t.setTimeout(240_000);
 
@@ -17,16 +17,14 @@ function fileOf(folder: string, url: string): string {
   return JSON.stringify({ Cluster, LocalFileStoragePath: join(folder, 'files') });
 }
 
-/** Runs commands in a process that has loaded them; the program itself shows one of each kind of end. */
-const inside = openCommands(t);
-
 async function openCluster(t: Test, fixture: PgFixture) {
   const folder = temporaryFolder(t);
   const config = join(folder, 'gatehouse.json');
   writeFileSync(config, fileOf(folder, fixture.url));
   const given = (args: readonly string[]) => ['cluster', ...args, '--config', config];
   const program = (...args: string[]) => runToEnd(given(args));
-  const run = (...args: string[]) => inside(...given(args));
+  // The program itself shows one of each kind of end.
+  const run = (...args: string[]) => runCommand(given(args));
   return { ...fixture, folder, program, run };
 }
 
@@ -35,7 +33,7 @@ t.test('cluster commands: bad usage ends with 64 and one line', async (t) => {
   for (const [at, args] of wrong.entries()) {
     const { code, stdout, stderr } = await (at === 0
       ? runToEnd(['cluster', ...args])
-      : inside('cluster', ...args));
+      : runCommand(['cluster', ...args]));
     t.same(
       { code, stdout, lines: stderr.split('\n').length },
       { code: 64, stdout: '', lines: 2 },
@@ -50,7 +48,7 @@ t.test('cluster commands: without the section Cluster they end with 78', async (
   const end = { code: 78, stderr: 'configuration: Cluster: is needed for the commands cluster\n' };
   t.match(await runToEnd(['cluster', 'status', '--config', config]), end);
   for (const args of [['status'], ['import'], ['recover'], ['forget', 'a'], ['export', 'x']])
-    t.match(await inside('cluster', ...args, '--config', config), end);
+    t.match(await runCommand(['cluster', ...args, '--config', config]), end);
 });
 
 pgTest(
@@ -63,7 +61,7 @@ pgTest(
     });
     const config = join(folder, 'away.json');
     writeFileSync(config, fileOf(folder, `socket:${folder}?db=x`));
-    t.match(await inside('cluster', 'status', '--config', config), {
+    t.match(await runCommand(['cluster', 'status', '--config', config]), {
       code: 70,
       stderr: /^gatehouse: the database of Cluster\.url cannot be used: .*ENOENT.*\n$/,
     });

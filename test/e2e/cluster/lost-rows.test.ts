@@ -40,13 +40,19 @@ async function stateOf({ gateway }: NodeProcess): Promise<{ readonly position: n
   return answer.cluster;
 }
 
-async function promoted(t: Test, postgres: Postgres): Promise<void> {
-  const cluster = await openCluster(t, postgres, 2, 10_000);
+/** A cluster over a database whose rows of now are kept: later ones can be lost. */
+async function saved(t: Test, postgres: Postgres, nodes: number, leaseMs: number) {
+  const cluster = await openCluster(t, postgres, nodes, leaseMs);
   const [a] = cluster.nodes;
   if (a === undefined) throw new Error('no node');
   await untilAvailable(() => signUp(a.url));
   await postgres.save();
   await cluster.allServe();
+  return { cluster, a };
+}
+
+async function promoted(t: Test, postgres: Postgres): Promise<void> {
+  const { cluster, a } = await saved(t, postgres, 2, 10_000);
   for (let person = 0; person < 3; person += 1) await untilAvailable(() => signUp(a.url));
   await postgres.loseRows();
   for (const { name, gateway } of cluster.nodes) {
@@ -61,12 +67,7 @@ async function promoted(t: Test, postgres: Postgres): Promise<void> {
 }
 
 async function grownAgain(t: Test, postgres: Postgres): Promise<void> {
-  const cluster = await openCluster(t, postgres, 1, 1_000);
-  const [a] = cluster.nodes;
-  if (a === undefined) throw new Error('no node');
-  await untilAvailable(() => signUp(a.url));
-  await postgres.save();
-  await cluster.allServe();
+  const { cluster, a } = await saved(t, postgres, 1, 1_000);
   await untilAvailable(() => signUp(a.url));
   const { position } = await stateOf(a);
   await a.gateway.kill();
