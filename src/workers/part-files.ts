@@ -123,7 +123,8 @@ export async function publishPart(task: PublishPartTask): Promise<PublishPartRes
       const fd = openIfPresent(part, PART_FLAGS);
       if (fd === undefined) return await publishedEarlier(folder, file, task);
       const preview = await settleBytes(fd, task);
-      renameSync(part, file);
+      // Another node may have published the same part while its bytes were synced.
+      if (!renameIfPresent(part, file)) return await publishedEarlier(folder, file, task);
       if (task.original !== undefined) unlinkIfPresent(pathInFolder(folder, path, task.original));
       await syncNames(folder, task.root);
       return { published: true, preview };
@@ -200,19 +201,28 @@ async function makeFolder(root: string, path: string, mode: number): Promise<num
 }
 
 function openIfPresent(path: string, flags: number): number | undefined {
-  try {
-    return openSync(path, flags);
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
+  return ifPresent(() => openSync(path, flags));
+}
+
+function renameIfPresent(path: string, target: string): boolean {
+  const renamed = ifPresent(() => {
+    renameSync(path, target);
+    return true;
+  });
+  return renamed === true;
 }
 
 function unlinkIfPresent(path: string): void {
+  ifPresent(() => unlinkSync(path));
+}
+
+/** Undefined where there is no such file. */
+function ifPresent<T>(call: () => T): T | undefined {
   try {
-    unlinkSync(path);
+    return call();
   } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error;
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw error;
   }
 }
 

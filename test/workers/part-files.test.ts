@@ -61,6 +61,14 @@ t.test('publishPart: the file has the bytes of the part, a text has its preview'
   }
 });
 
+t.test('publishPart: two nodes that publish one part at once both find the file', async (t) => {
+  const { folder, make, publish } = startPart(t);
+  fill(await make(), 'hello');
+  const results = await Promise.all([publish(5), publish(5)]);
+  t.match(results, [{ published: true }, { published: true }]);
+  t.same(readdirSync(folder), ['1']);
+});
+
 t.test('publishPart: what is behind the bytes is cut off and is no preview', async (t) => {
   const { folder, make, publish } = startPart(t);
   fill(await make(), 'bytes and a table');

@@ -461,6 +461,23 @@ t.test('pieces: a bucket that is away at the end takes nothing that was acknowle
   t.equal((await append(setting, fileId, [16 * MIB, BYTES.length])).status, 200, 'the first answer');
 });
 
+t.test('pieces: a node whose sources go because another one has joined them finds the file', async (t) => {
+  const server = await startS3(t, { signatureFault: async () => undefined });
+  const [{ storage: former }, { storage: owner }] = [openDirect(t, server), openDirect(t, server)];
+  const bytes = BYTES.subarray(0, CHUNK);
+  const key = { owner: OWNER_ID, fileId: '1001' };
+  const chunks = [{ sizeBytes: CHUNK, crc32: crc32(bytes) }];
+  await former.direct?.putChunk(key, 0, crc32(bytes), bytes);
+  server.delay = async ({ method, key: name }) => {
+    if (method !== 'GET' || !name.startsWith(UPLOADS)) return;
+    server.delay = async () => undefined;
+    t.same(await former.publishCopy(key, chunks), []);
+    t.same(leftIn(server), []);
+  };
+  t.same(await owner.publishCopy(key, chunks), []);
+  t.ok((await readStored(owner, key))?.equals(bytes));
+});
+
 t.test('pieces: hashes of pieces use the same shared memory again and again', async (t) => {
   const server = await startS3(t, { signatureFault: async () => undefined });
   const buffers = new Set<SharedArrayBuffer>();

@@ -71,14 +71,15 @@ export class Bucket implements FileServer {
     if (answer.status !== 206) throw this.#client.refusal('GET', answer);
   }
 
-  async put(path: string, file: SentFile): Promise<void> {
-    const conditions = this.#conditions;
-    if (file.sizeBytes > SINGLE_PUT_PARTS * this.#slots.partBytes) {
-      await this.#putInParts(path, file);
-      return;
-    }
+  put(path: string, file: SentFile): Promise<void> {
+    const isLarge = file.sizeBytes > SINGLE_PUT_PARTS * this.#slots.partBytes;
+    const send = () => (isLarge ? putInParts(this.#targetOf(path), file) : this.#putOnce(path, file));
+    return this.#whole(path, file.sizeBytes, send);
+  }
+
+  async #putOnce(path: string, file: SentFile): Promise<void> {
     const crc32 = await file.crc32Of(0, file.sizeBytes);
-    const headers = { ...objectHeaders(crc32), ...conditions };
+    const headers = { ...objectHeaders(crc32), ...this.#conditions };
     const answer = await this.#ask({ method: 'PUT', path, headers, body: file });
     // 412: an attempt whose answer was lost has stored it.
     if (answer.status !== 200 && !(answer.status === 412 && this.writesOnce))
@@ -119,10 +120,6 @@ export class Bucket implements FileServer {
     if (!isSuccessful(answer)) throw this.#client.refusal('PUT', answer);
   }
 
-  #putInParts(path: string, file: SentFile): Promise<void> {
-    return this.#whole(path, file.sizeBytes, () => putInParts(this.#targetOf(path), file));
-  }
-
   #targetOf(path: string) {
     return {
       client: this.#client,
@@ -132,7 +129,7 @@ export class Bucket implements FileServer {
     };
   }
 
-  /** The answer of a completion may be lost: then the file is there. */
+  /** The answer may be lost, or another node may have stored the file and removed its sources: then it is there. */
   async #whole(path: string, sizeBytes: number, work: () => Promise<void>): Promise<void> {
     try {
       await work();
