@@ -9,7 +9,7 @@ import { ownerUnavailable, type RemoteReply } from '../../../src/actors/routed-s
 import { NotOwner } from '../../../src/actors/runtime/not-owner.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { UploadPlan } from '../../../src/domain/files/upload-plan.ts';
-import { type DraftSlot, viewDraft } from '../../../src/io/files/upload/draft-access.ts';
+import { type DraftSlot, findUpload, viewDraft } from '../../../src/io/files/upload/draft-access.ts';
 import type { PrebufferedBody } from '../../../src/io/files/upload/prebuffered-body.ts';
 import {
   brokenPromiseOf,
@@ -21,7 +21,7 @@ import type { ProcessTools } from '../actors/simulated-cluster.ts';
 import { EventDisk } from '../events/event-process.ts';
 import { FakeChat } from './draft-world.ts';
 import { type BucketFault, SIMULATED_PIECE_BYTES, SimulatedBucket } from './simulated-bucket.ts';
-import { SimulatedBody, UploadProcess } from './upload-process.ts';
+import { SETTINGS, SimulatedBody, UploadProcess } from './upload-process.ts';
 
 const OWNERS = ['7', '8', '9'];
 const FILES = 2;
@@ -226,7 +226,7 @@ class UploadHistory extends ClusterHistory<UploadProcess, EventDisk, UploadClust
     const sent: SentBody[] = [];
     let toldBytes = 0;
     while (this.broken === undefined) {
-      const view = await this.#answered(async (app) => viewDraft(systemOf(app), target));
+      const view = await this.#answered((app) => viewOf(app, target));
       if (view instanceof GatewayError) return this.#endedWithout(target, toldBytes);
       if ('untilMs' in view) return this.#verify(target, sent, view.crc32);
       const { receivedBytes: offsetBytes, phase } = view;
@@ -255,7 +255,7 @@ class UploadHistory extends ClusterHistory<UploadProcess, EventDisk, UploadClust
 
   #endedWithout({ fileId }: DraftSlot, toldBytes: number): boolean {
     const state = this.#chat.byFile(fileId)?.state;
-    if (state === 'complete') this.#files.add(fileId);
+    if (state === 'complete') this.break(`${fileId} is complete and unknown`);
     else if (toldBytes > 0 && state === 'pending') this.break(`${fileId} ended with ${toldBytes} bytes`);
     return state === 'complete';
   }
@@ -407,6 +407,14 @@ const PASSING: ReadonlySet<string> = new Set([
 function systemOf({ actors }: UploadProcess) {
   if (actors === undefined) throw new Unanswered('it does not serve');
   return actors;
+}
+
+/** As a request for the offset finds it. */
+async function viewOf(app: UploadProcess, { ownerId, fileId }: DraftSlot) {
+  const actors = systemOf(app);
+  const session = { loginType: null, userId: ownerId };
+  const found = await findUpload({ actors, session, settings: SETTINGS, nowMs: app.tools.clock() }, fileId);
+  return 'slot' in found ? await viewDraft(actors, found) : found;
 }
 
 function uploadsOf({ uploads }: UploadProcess) {

@@ -33,7 +33,7 @@ import { type EventDisk, EventProcess, type OpenedEvents } from '../events/event
 import { bucketAt } from './s3-oracle.ts';
 import { type BucketFault, SIMULATED_PIECE_BYTES, type SimulatedBucket } from './simulated-bucket.ts';
 
-const SETTINGS = new LiveSettings();
+export const SETTINGS = new LiveSettings();
 const RETRY_MS = 50;
 /** A client sends so much after so long, at most. */
 const STEP_BYTES_MAX = 80;

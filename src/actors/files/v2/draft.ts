@@ -96,7 +96,7 @@ type DraftCommand =
 /** `draft`: the draft of this file and owner, open, being published or complete, else 1305. `part`: the file whose bytes a sweep has to leave alone. */
 type DraftQuery =
   | IsFree
-  /** Facts about this file that a free slot remembers; null when it is nothing. */
+  /** Facts about this file that a free slot remembers; null when it is nothing. Nodes of earlier builds of 0.2.0 ask it. */
   | { readonly type: 'finished'; readonly ownerId: string; readonly fileId: string }
   | { readonly type: 'draft'; readonly ownerId: string; readonly fileId: string }
   | { readonly type: 'part' };

@@ -52,10 +52,11 @@ export interface DraftSlot {
   readonly fileId: string;
 }
 
-type UploadCall = Pick<
-  RouteContext<unknown, unknown, SessionContext>,
-  'actors' | 'session' | 'settings' | 'nowMs'
->;
+type Uploader = Pick<SessionContext, 'loginType' | 'userId'>;
+
+interface UploadCall extends Pick<RouteContext<unknown, unknown, unknown>, 'actors' | 'settings' | 'nowMs'> {
+  readonly session: Uploader;
+}
 
 interface DraftCall {
   readonly session: SessionContext;
@@ -129,7 +130,10 @@ export function findDraft(
   return found;
 }
 
-/** The draft of a file id, or the upload that became complete shortly before. Throws `InvalidID` where there is neither. */
+/**
+ * The draft of a file id, or the upload that became complete shortly before. Throws `InvalidID` where there is neither.
+ * Where the index has none the slots are asked: the index of a node may be ahead of the owner, which still completes it.
+ */
 export async function findUpload(
   { actors, session, settings, nowMs }: UploadCall,
   sentId: string | undefined,
@@ -140,15 +144,22 @@ export async function findUpload(
   const fileId = parseId(sentId);
   if (fileId === undefined) throw new GatewayError('InvalidID');
   for (const slot of slotsOf(ownerId, settings)) {
-    const finished = await actors.query(draft, slot, { type: 'finished', ownerId, fileId });
-    if (finished !== null && nowMs < finished.untilMs) return finished;
+    const target = { slot, ownerId, fileId };
+    const view = await viewDraft(actors, target).catch(unlessInvalid);
+    if (view === undefined) continue;
+    if (!('untilMs' in view)) return target;
+    if (nowMs < view.untilMs) return view;
   }
   throw new GatewayError('InvalidID');
 }
 
+function unlessInvalid(error: unknown): undefined {
+  if (!(error instanceof GatewayError && error.row === 'InvalidID')) throw error;
+}
+
 function draftOf(
   actors: ActorSystem,
-  session: SessionContext,
+  session: Uploader,
   sentId: string | undefined,
 ): DraftSlot | undefined {
   const ownerId = ownerOf(session);
@@ -171,7 +182,7 @@ export async function viewDraft(
 }
 
 /** McpBasic has proven no key, and McpApp reaches only what has `appScope` (spec 5.1): neither may upload. */
-function ownerOf({ loginType, userId }: SessionContext): string {
+function ownerOf({ loginType, userId }: Uploader): string {
   if (loginType === 'McpBasic' || loginType === 'McpApp') throw new GatewayError('Forbidden');
   return userId;
 }
