@@ -409,7 +409,7 @@ function systemOf({ actors }: UploadProcess) {
   return actors;
 }
 
-/** As a request for the offset finds it. */
+/** Finds the draft as a request for the offset does. */
 async function viewOf(app: UploadProcess, { ownerId, fileId }: DraftSlot) {
   const actors = systemOf(app);
   const session = { loginType: null, userId: ownerId };

@@ -157,11 +157,7 @@ function unlessInvalid(error: unknown): undefined {
   if (!(error instanceof GatewayError && error.row === 'InvalidID')) throw error;
 }
 
-function draftOf(
-  actors: ActorSystem,
-  session: Uploader,
-  sentId: string | undefined,
-): DraftSlot | undefined {
+function draftOf(actors: ActorSystem, session: Uploader, sentId: string | undefined): DraftSlot | undefined {
   const ownerId = ownerOf(session);
   const fileId = parseId(sentId);
   const slot = fileId === undefined ? undefined : actors.lookup('draft', fileId);
