@@ -6,4 +6,5 @@ import { CHECKS as FILE_LIMITS } from './chapters/8-files.ts';
 import { CHECKS as VERSIONS } from './chapters/9.ts';
 import { runChecks } from './run.ts';
 
-await runChecks(t, [...EVENTS, ...ERRORS, ...FILE_LIMITS, ...VERSIONS]);
+// Uploads that checks of other chapters leave open would count.
+await runChecks(t, [...EVENTS, ...ERRORS, ...FILE_LIMITS, ...VERSIONS], {});

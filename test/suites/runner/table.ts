@@ -33,9 +33,7 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
   contract: ['contract/'],
   crashes: ['e2e/kill-loop'],
   'e2e-accounts': [
-    'e2e/apps',
-    'e2e/challenges',
-    'e2e/codes',
+    'e2e/kills',
     // Minutes of processor time at full depth: beside the shorter files, not those of agents.
     'e2e/connect/cli-hosts',
     'e2e/events',
