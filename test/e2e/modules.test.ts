@@ -1,13 +1,13 @@
 import t from 'tap';
 import { type Answer, callTool, mcpLogin, request, signUpAgent } from '../../kit/agent.ts';
-import { launch, launchFor, type RunningGateway } from '../../kit/launch.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 import { count } from '../support/depth.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 
 t.setTimeout(120_000);
 
 const CONFIGURATION = {
-  Settings: { PubKeyApiRPSLimit: 100, ApiRPSLimit: 100, IpRPSLimit: 100 },
+  Settings: { PubKeyApiRPSLimit: 10_000, ApiRPSLimit: 10_000, IpRPSLimit: 10_000 },
   McpTools: {
     hasty_balance: {
       endpoint: 'wallet:/wallet/v1/balance/get',
@@ -51,8 +51,11 @@ function outcomeOf(answer: Answer): string {
   return `${result?.['isError'] === undefined ? 'ok' : 'isError'} ${JSON.stringify(result?.['content'])}`;
 }
 
-/** One program for the whole file: each test resets the fault of its module. */
-const gateway = await launchFor(t, { args: ['--sandbox'], configuration: CONFIGURATION });
+/** One program for the whole file, in the process of the moment: each test resets the fault of its module. */
+const dataPath = temporaryFolder(t);
+const start = () => launch({ args: ['--sandbox'], dataPath, configuration: CONFIGURATION });
+let gateway = await start();
+t.teardown(() => gateway.stop());
 
 // covers R6
 t.test(
@@ -105,12 +108,8 @@ t.test(
 t.test(
   'kill -9 while agents pay: each payment, repeated with its externalId until acknowledged, moves money once',
   async (t) => {
-    const Settings = { PubKeyApiRPSLimit: 10_000, ApiRPSLimit: 10_000, IpRPSLimit: 10_000 };
-    const dataPath = temporaryFolder(t);
-    const start = () => launch({ args: ['--sandbox'], dataPath, configuration: { Settings } });
-    let paid = await start();
-    const [payer, payee] = [await agentOf(paid), await agentOf(paid)];
-    await callTool(paid.url, payee.bearer, 'wallet_get_info');
+    const [payer, payee] = [await agentOf(gateway), await agentOf(gateway)];
+    await callTool(gateway.url, payee.bearer, 'wallet_get_info');
     let acknowledged = 0;
     let interrupted = 0;
     const payOne = async (number: number): Promise<void> => {
@@ -120,7 +119,7 @@ t.test(
         toUserId: payee.userId,
         externalId: String(number),
       };
-      const answer = await callTool(paid.url, payer.bearer, 'wallet_internal_transfer', values);
+      const answer = await callTool(gateway.url, payer.bearer, 'wallet_internal_transfer', values);
       if (!outcomeOf(answer).startsWith('ok ')) throw new Error(answer.text);
       acknowledged += 1;
     };
@@ -130,7 +129,7 @@ t.test(
       try {
         for (; acknowledged < until; next += 8) {
           await payOne(next);
-          if (acknowledged === until) await paid.kill();
+          if (acknowledged === until) await gateway.kill();
         }
       } catch (error) {
         if (!(error instanceof TypeError)) throw error;
@@ -141,16 +140,15 @@ t.test(
     let next = Array.from({ length: 8 }, (_, client) => client + 1);
     for (let until = PAYMENTS; until <= PAYMENTS * count(3); until += PAYMENTS) {
       next = await Promise.all(next.map((number) => pay(number, until)));
-      await paid.exited;
-      paid = await start();
+      await gateway.exited;
+      gateway = await start();
     }
     // Payments interrupted by a kill may have been booked: repeat them until every payment is acknowledged.
     await Promise.all(next.map(payOne));
-    await paid.kill();
-    paid = await start();
-    const { text } = await callTool(paid.url, payee.bearer, 'wallet_get_balance', { currency: 'GATE' });
+    await gateway.kill();
+    gateway = await start();
+    const { text } = await callTool(gateway.url, payee.bearer, 'wallet_get_balance', { currency: 'GATE' });
     const [, units = ''] = /"balance\\":\\"1000\.(\d{8})/.exec(text) ?? [];
     t.equal(Number(units), acknowledged, `${acknowledged} payments acknowledged, ${interrupted} interrupted`);
-    await paid.stop();
   },
 );

@@ -30,7 +30,6 @@ import { temporaryFolder } from '../../support/files/file-storage.ts';
 t.setTimeout(120_000);
 
 const PROGRAM = fileURLToPath(new URL('../../../packages/connect/src/main.js', import.meta.url));
-const SANDBOX = ['--sandbox'];
 const BALANCE = { name: 'wallet_get_balance', arguments: {} };
 const AVAILABLE = { content: [{ type: 'text', text: /"available":"1000\.00"/ }] };
 
@@ -92,11 +91,15 @@ async function stdioClient(t: Test, home: string, url: string): Promise<Client> 
   return client;
 }
 
-/** Serves the tests that neither stop nor restart it. */
-const standing = await launchFor(t, { args: SANDBOX });
+/** Serves all tests, in the process of the moment. */
+const port = await pickPort();
+const dataPath = temporaryFolder(t);
+const start = () => launchFor(t, { args: ['--sandbox'], dataPath, port });
+let standing = await start();
 
 /** The owner, and a folder with the key of an agent that the owner allowed. */
-async function prepare(t: Test, gateway: RunningGateway = standing) {
+async function prepare(t: Test) {
+  const gateway = standing;
   const home = temporaryFolder(t);
   const { stdout } = await connector(home, 'doctor', gateway.url);
   const owner = await signUp(gateway.url);
@@ -139,17 +142,14 @@ t.test('connector: header prints a bearer that works; doctor finds nothing wrong
 });
 
 t.test('connector: the host sees no closed session and no kill of the gateway', async (t) => {
-  const dataPath = temporaryFolder(t);
-  const port = await pickPort();
-  const options = { args: SANDBOX, dataPath, port };
-  const { gateway, home, owner } = await prepare(t, await launchFor(t, options));
+  const { gateway, home, owner } = await prepare(t);
   const client = await stdioClient(t, home, gateway.url);
   t.match(await client.callTool(BALANCE), AVAILABLE);
   await closeSessions(gateway, owner);
   t.match(await client.callTool(BALANCE), AVAILABLE, 'after close_sessions');
   await gateway.kill();
   const during = client.callTool(BALANCE);
-  await launchFor(t, options);
+  standing = await start();
   t.match(await during, AVAILABLE, 'a call that began while the gateway was down');
   t.match(await client.callTool(BALANCE), AVAILABLE, 'after the restart');
 });
@@ -205,7 +205,7 @@ t.test('connector: npx runs what the gateway serves; the package has types and n
     listed.filter((name) => /^package\/(?:src|test)\//.test(name)),
     [],
   );
-  const { gateway } = await prepare(t);
+  const gateway = standing;
   const folder = temporaryFolder(t);
   const environment = {
     npm_config_cache: join(folder, 'cache'),
