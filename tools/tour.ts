@@ -15,30 +15,28 @@ const USAGE = 'usage: npm run tour [-- --target URL]\n';
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 64;
 
-function write(text: string): void {
-  process.stdout.write(text);
-}
+type Write = (text: string) => void;
 
-function guideTo(url: string): Guide {
+function guideTo(url: string, write: Write): Guide {
   return new Guide(url, write, process.stdout.isTTY === true && process.stdout.hasColors());
 }
 
-async function tourOf(target: string): Promise<number> {
-  const guide = guideTo(target);
+async function tourOf(target: string, write: Write): Promise<number> {
+  const guide = guideTo(target, write);
   write(`A tour of ${target}\n`);
   await pathOfAnAgent(guide);
   return guide.steps;
 }
 
 /** Its own gateway: free ports, a temporary data folder, the sandbox modules. */
-async function tourOfOwn(): Promise<number> {
+async function tourOfOwn(write: Write): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-tour-'));
   let gateway: RunningGateway | undefined;
   try {
     // Named, not picked by the system: a socket bound to port 0 may not be bound again right after a kill.
     const port = await pickPort();
     gateway = await launch({ dataPath: folder, args: ['--sandbox'], port });
-    const guide = guideTo(gateway.url);
+    const guide = guideTo(gateway.url, write);
     write(`A tour of a gateway of its own on ${gateway.url}, data in ${folder}\n`);
     const agent = await pathOfAnAgent(guide);
     guide.title('Kill it without a warning, and start it again on the same data');
@@ -55,9 +53,9 @@ async function tourOfOwn(): Promise<number> {
   }
 }
 
-function targetOf(): string | undefined | null {
+function targetOf(args: readonly string[]): string | undefined | null {
   try {
-    const { values } = parseArgs({ options: { target: { type: 'string' } } });
+    const { values } = parseArgs({ args: [...args], options: { target: { type: 'string' } } });
     if (values.target === undefined) return undefined;
     return URL.canParse(values.target) ? new URL(values.target).origin : null;
   } catch (error) {
@@ -66,14 +64,15 @@ function targetOf(): string | undefined | null {
   }
 }
 
-async function main(): Promise<number> {
-  const target = targetOf();
+/** The exit code. `warn` gets what is wrong with the arguments. */
+export async function runTour(args: readonly string[], write: Write, warn: Write): Promise<number> {
+  const target = targetOf(args);
   if (target === null) {
-    process.stderr.write(USAGE);
+    warn(USAGE);
     return EXIT_USAGE;
   }
   try {
-    const steps = await (target === undefined ? tourOfOwn() : tourOf(target));
+    const steps = await (target === undefined ? tourOfOwn(write) : tourOf(target, write));
     write(`\nAll ${steps} steps came out as they should.\n`);
     return 0;
   } catch (error) {
@@ -85,4 +84,7 @@ async function main(): Promise<number> {
   }
 }
 
-process.exitCode = await main();
+if (process.argv[1]?.endsWith('tour.js')) {
+  const to = (stream: NodeJS.WriteStream) => (text: string) => void stream.write(text);
+  process.exitCode = await runTour(process.argv.slice(2), to(process.stdout), to(process.stderr));
+}
