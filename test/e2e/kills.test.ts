@@ -1,5 +1,5 @@
 /**
- * Challenges, applications and one-time codes over SIGKILL of the program. The tests run side by side: each kill is for all
+ * Challenges, applications, one-time codes, settings and the path of an agent over SIGKILL of the program. The tests run side by side: each kill is for all
  * that wait for it.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -13,6 +13,7 @@ import {
   cookieOf,
   expectOk,
   type Json,
+  mcpLogin,
   newKey,
   type Person,
   request,
@@ -24,17 +25,20 @@ import {
 } from '../../kit/agent.ts';
 import { create, get, makePasskey } from '../../kit/authenticator.ts';
 import { HIGH_LIMITS, launchFor } from '../../kit/launch.ts';
-import { startKills } from '../support/kills.ts';
 import { arrival } from '../support/outbox.ts';
+import { startKills } from '../support/programs/kills.ts';
 
 t.setTimeout(180_000);
-t.jobs = 4;
+t.jobs = 6;
 
 const REGISTER = '/auth/v1/keys/register_key';
 const LOGIN = '/auth/v1/login';
-const adminKey = newKey();
-const kills = await startKills(4, {
-  configuration: { Settings: HIGH_LIMITS, Admin: { publicKeys: [adminKey.publicKey] } },
+const [adminKey, otherAdminKey] = [newKey(), newKey()];
+const kills = await startKills(6, {
+  configuration: {
+    Settings: HIGH_LIMITS,
+    Admin: { publicKeys: [adminKey.publicKey, otherAdminKey.publicKey] },
+  },
   args: ['--sandbox'],
 });
 const { killed } = kills;
@@ -216,5 +220,85 @@ t.test(
     });
     const known = await post('/auth/v1/login_phone', { phone });
     t.equal(known.status, 200, 'an address with a login has a quota of its own, apart from unknown callers');
+  },
+);
+
+async function enrolAgent() {
+  const { gateway } = kills;
+  const person = await signUpAgent(gateway.url);
+  const login = expectOk('mcp_login', await mcpLogin(gateway.url, person.key, Date.now()));
+  return { person, login, bearer: String(login.json['result']?.['sessionId']) };
+}
+
+// covers R52
+t.test(
+  'whole path: an agent logs in with its key and calls a tool; all of it survives kill -9',
+  { buffered: true },
+  async (t) => {
+    kills.join(t);
+    const { url } = kills.gateway;
+    const { person, login, bearer } = await enrolAgent();
+    t.match(login.json, {
+      result: { loginType: 'McpVerified', appId: null, sessionId: /^[A-Za-z0-9_-]{46}$/ },
+    });
+    t.equal(login.headers.get('set-cookie'), null, 'mcp_login sets no cookie');
+
+    const initialize = {
+      jsonrpc: '2.0',
+      id: 0,
+      method: 'initialize',
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } },
+    };
+    const hello = await rpc(url, undefined, initialize);
+    const info = await request(`${url}/auth/v1/get_info`);
+    t.match(hello.json, {
+      result: {
+        protocolVersion: '2024-11-05',
+        serverInfo: { version: String(info.json['result']?.['version']) },
+      },
+    });
+    t.ok(hello.headers.get('mcp-session-id'));
+
+    const before = await callTool(url, bearer, 'wallet_get_balance');
+    t.equal(before.json['result']?.['isError'], undefined, before.text);
+    t.match(before.text, /1000\.00/);
+
+    await killed();
+    const after = await callTool(url, bearer, 'wallet_get_balance');
+    t.same(after.json['result'], before.json['result'], 'the MCP session and the balance are unchanged');
+    const keys = await request(`${url}/auth/v1/keys/user_keys`, {
+      headers: { Cookie: person.cookie },
+    });
+    t.match(keys.json, {
+      result: [
+        { id: person.keyId, mcpAccess: true, cardDavAccess: false, current: true, keyType: 'UserKey' },
+      ],
+    });
+  },
+);
+
+// covers R5
+t.test(
+  'settings: an admin change takes effect at once and survives a restart; other users are refused',
+  { buffered: true },
+  async (t) => {
+    kills.join(t);
+    const { url } = kills.gateway;
+    const person = await signUp(url, otherAdminKey);
+    const outsider = await signUp(url);
+    const settings = `${url}/ProxyAdmin/api/settings`;
+    const change = { name: 'SessionApiRPSLimit', value: 7 };
+    t.equal((await request(settings, { body: change })).status, 401);
+    t.equal((await request(settings, { headers: { Cookie: outsider.cookie }, body: change })).status, 403);
+    const headers = { Cookie: person.cookie };
+    t.equal((await request(settings, { headers, body: { name: 'NoSuch', value: 7 } })).status, 400);
+    t.equal((await request(settings, { headers, body: { ...change, value: -1 } })).status, 400);
+    const done = expectOk('settings', await request(settings, { headers, body: change }));
+    t.match(done.json, { result: { id: 11, name: 'SessionApiRPSLimit', value: 7, default: 3 } });
+    const next = await request(`${url}/auth/v1/sessions`, { headers: { Cookie: outsider.cookie } });
+    t.match(next.headers.get('x-ratelimit'), /^s=s;l=35;r=\d+;t=[1-5]$/, 'effective at once');
+    await killed();
+    const again = await request(`${url}/auth/v1/sessions`, { headers: { Cookie: outsider.cookie } });
+    t.match(again.headers.get('x-ratelimit'), /^s=s;l=35;/, 'the change overrides the file after a restart');
   },
 );

@@ -174,7 +174,7 @@ const STEPS: Readonly<Record<string, (target: Target, tests: readonly string[]) 
         `PATH=/usr/local/bin:${PATHS} setpriv --reuid gatehouse --regid gatehouse --clear-groups ${command} ${ports} --data /var/lib/gatehouse/data-$$`,
     );
   },
-  /** The whole suite, or the test files that the command line names, as `e2e/path`. */
+  /** The whole suite, or the test files that the command line names, as `e2e/tour`. */
   suite(target, tests) {
     const path = cloneInto(target);
     runInside(target, `cd ${path}; npm ci --silent --ignore-scripts`);

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { expectOk, type Json, type Person, request, signUp, updateKey } from '../../../kit/agent.ts';
-import { launchFor, type RunningGateway } from '../../../kit/launch.ts';
+import { launchFor } from '../../../kit/launch.ts';
 import { runSync } from '../../../kit/run-sync.ts';
 import { temporaryFolder } from '../../support/files/file-storage.ts';
 import { lacking } from '../../support/programs/tools.ts';
@@ -13,7 +13,6 @@ t.setTimeout(240_000);
 const BOOK = '/contacts/v1/books/contacts/';
 
 interface Device {
-  readonly gateway: RunningGateway;
   readonly person: Person;
   readonly token: Json;
   readonly folder: string;
@@ -38,21 +37,22 @@ function davOf(url: string, username: string, token: string): Dav {
     });
 }
 
-const OPTIONS = { args: ['--sandbox'], configuration: {} };
-/** Serves the tests that do not end it. */
-const standing = await launchFor(t, OPTIONS);
+const dataPath = temporaryFolder(t);
+const launchAgain = () => launchFor(t, { args: ['--sandbox'], configuration: {}, dataPath });
+/** Serves all tests; the last one kills it. */
+const gateway = await launchAgain();
 
-async function start(t: Test, gateway: RunningGateway = standing): Promise<Device> {
+async function start(t: Test): Promise<Device> {
   const person = await signUp(gateway.url);
   expectOk('update_key', await updateKey(gateway.url, person, { cardDavAccess: true }));
-  const added = await ownerPost(gateway, person, 'token', { keyId: person.keyId, name: 'Phone' });
+  const added = await ownerPost(person, 'token', { keyId: person.keyId, name: 'Phone' });
   const token = expectOk('token', added).json['result'] as Json;
   const dav = davOf(gateway.url, person.userId, String(token['token']));
-  return { gateway, person, token, folder: temporaryFolder(t), dav };
+  return { person, token, folder: temporaryFolder(t), dav };
 }
 
-function ownerPost({ url }: RunningGateway, { cookie }: Person, path: string, body: object) {
-  return request(`${url}/auth/v1/contact_sync/${path}`, {
+function ownerPost({ cookie }: Person, path: string, body: object) {
+  return request(`${gateway.url}/auth/v1/contact_sync/${path}`, {
     method: 'POST',
     headers: { Cookie: cookie, 'Content-Type': 'application/json' },
     body: JSON.stringify(body),
@@ -64,7 +64,7 @@ function card(uid: string, name = uid): string {
 }
 
 /** Runs `vdirsyncer`, whose folder and memory are below `folder`. */
-function vdirsyncer({ gateway, person, token, folder }: Device) {
+function vdirsyncer({ person, token, folder }: Device) {
   const configuration = join(folder, 'vdirsyncer.conf');
   const sections = {
     general: { status_path: join(folder, 'status') },
@@ -99,7 +99,7 @@ t.test(
   },
   async (t) => {
     const device = await start(t);
-    const { gateway, person, token, folder, dav } = device;
+    const { person, token, folder, dav } = device;
     const run = vdirsyncer(device);
     mkdirSync(join(folder, 'local'));
     const found = run('discover');
@@ -126,7 +126,7 @@ t.test(
       card('bob', 'Robert'),
       'changed there, so here too',
     );
-    expectOk('remove', await ownerPost(gateway, person, 'remove', { id: String(token['id']) }));
+    expectOk('remove', await ownerPost(person, 'remove', { id: String(token['id']) }));
     const refused = run('sync');
     t.not(refused.status, 0, 'the token was removed');
     t.match(refused.output, /401/);
@@ -138,7 +138,7 @@ t.test(
   'cadaver: answers the challenge, lists, puts, gets and deletes',
   { skip: lacking('cadaver') },
   async (t) => {
-    const { gateway, person, token, folder, dav } = await start(t);
+    const { person, token, folder, dav } = await start(t);
     writeFileSync(
       join(folder, '.netrc'),
       `machine ${new URL(gateway.url).hostname} login ${person.userId} password ${token['token']}\n`,
@@ -157,14 +157,13 @@ t.test(
 );
 
 t.test('sandbox contacts: belong to their user alone, and outlive kill -9 as the token does', async (t) => {
-  const dataPath = temporaryFolder(t);
-  const { gateway, person, token, dav } = await start(t, await launchFor(t, { ...OPTIONS, dataPath }));
+  const { person, token, dav } = await start(t);
   const other = await signUp(gateway.url);
   t.equal((await dav('PUT', `${BOOK}ada.vcf`, {}, card('ada'))).status, 201);
   const foreign = await fetch(`${gateway.url}${BOOK}ada.vcf`, { headers: { Cookie: other.cookie } });
   t.equal(foreign.status, 404);
   await gateway.kill();
-  const again = await launchFor(t, { ...OPTIONS, dataPath });
+  const again = await launchAgain();
   const query = '<c:addressbook-query xmlns:c="urn:ietf:params:xml:ns:carddav"/>';
   const list = await davOf(again.url, person.userId, String(token['token']))('REPORT', BOOK, {}, query);
   t.equal(list.status, 207);

@@ -48,7 +48,6 @@ export const SUITES: Readonly<Record<string, readonly string[]>> = {
     'e2e/examples',
     'e2e/modules',
     'e2e/named-module',
-    'e2e/path',
     'e2e/personal-reads',
     'e2e/typed-client',
   ],

@@ -1,7 +1,7 @@
 /** Kills of one gateway that several tests share: a start costs more than all that most of them ask of it. */
 import { rmSync } from 'node:fs';
 import type { Test } from 'tap';
-import { type LaunchOptions, launch, type RunningGateway } from '../../kit/launch.ts';
+import { type LaunchOptions, launch, type RunningGateway } from '../../../kit/launch.ts';
 
 export interface SharedKills {
   /** The process of the moment. */
