@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync 
 import { dirname, join, resolve } from 'node:path';
 import t from 'tap';
 import { request } from '../../kit/agent.ts';
-import { launchFor, plainEnvironment, runToEnd } from '../../kit/launch.ts';
+import { launchFor, plainEnvironment } from '../../kit/launch.ts';
 import { outputOf } from '../../kit/run-sync.ts';
 
 t.setTimeout(120_000);
@@ -112,10 +112,9 @@ t.test('package: every link of its pages leads to a packed file', async (t) => {
 });
 
 t.test('package: serves with the sandbox and every page without a package of development', async (t) => {
-  const version = await runToEnd(['--help'], {}, root);
-  t.match(version.stdout, `gatehouse ${manifest.version}`);
   const gateway = await launchFor(t, { checkout: root });
   t.type(gateway.sandbox, 'string');
+  t.match(gateway.output().stdout, `Gatehouse ${manifest.version}`);
   for (const path of ['/', '/docs/swagger/', '/docs/openapi.json', '/ProxyAdmin', '/health'])
     t.equal((await request(`${gateway.url}${path}`)).status, 200, path);
   const health = (await request(`${gateway.internal}/health`)).json;

@@ -62,7 +62,7 @@ interface Received {
 const imported = new Map<Name, Imported & { readonly text: string }>();
 for (const name of NAMES)
   t.test(`openapi import: ${name} has no fault, and the program takes every row`, async (t) => {
-    const run = name === NAMES[0] ? runToEnd : runCommand;
+    const run = name === 'postcodes' ? runToEnd : runCommand;
     const { code, stdout, stderr } = await run(['import-openapi', fileOf(name), '--module', name]);
     t.match({ code, stderr }, { code: 0, stderr: '' });
     const file = parseJsonc(stdout) as Imported;
@@ -120,14 +120,20 @@ function followed(document: Schema, parameter: Parameter): Parameter {
   return value as Parameter;
 }
 
+/** Spread over the document. */
+function rowsOf(name: Name): (readonly [tool: string, row: Row])[] {
+  const rows = Object.entries(imported.get(name)?.McpTools ?? {});
+  const chosen = Array.from({ length: CALLS }, (_, at) => rows[Math.floor((at * rows.length) / CALLS)]);
+  return chosen.filter((each) => each !== undefined);
+}
+
 t.test('openapi import: ten rows of each document arrive at the service as it describes them', async (t) => {
   const fake = await startFake(t);
+  const chosen = new Map(NAMES.map((name) => [name, rowsOf(name)]));
   const gateway = await launchFor(t, {
     configuration: {
       Modules: Object.fromEntries(NAMES.map((name) => [name, { url: fake.url }])),
-      McpTools: Object.fromEntries(
-        [...imported.values()].flatMap(({ McpTools }) => Object.entries(McpTools)),
-      ),
+      McpTools: Object.fromEntries([...chosen.values()].flat()),
       Settings: NO_LIMITS,
     },
   });
@@ -136,10 +142,7 @@ t.test('openapi import: ten rows of each document arrive at the service as it de
   const methods = new Set<string>();
   for (const name of NAMES) {
     const document = parseYaml(readFileSync(fileOf(name), 'utf8')) as Schema;
-    const rows = Object.entries(imported.get(name)?.McpTools ?? {});
-    const step = rows.length / CALLS;
-    const chosen = Array.from({ length: CALLS }, (_, at) => rows[Math.floor(at * step)]);
-    for (const [tool, row] of chosen.filter((each) => each !== undefined)) {
+    for (const [tool, row] of chosen.get(name) ?? []) {
       const values = sampleOf(row.inputSchema) as Record<string, unknown>;
       fake.received.length = 0;
       const answer = await callTool(gateway.url, bearer, tool, values);
