@@ -141,7 +141,8 @@ t.test('openapi import: ten rows of each document arrive at the service as it de
   const bearer = await bearerOf(gateway.url, person.key);
   const methods = new Set<string>();
   for (const name of NAMES) {
-    const document = parseYaml(readFileSync(fileOf(name), 'utf8')) as Schema;
+    const source = readFileSync(fileOf(name), 'utf8');
+    const document = (fileOf(name).endsWith('.json') ? JSON.parse(source) : parseYaml(source)) as Schema;
     for (const [tool, row] of chosen.get(name) ?? []) {
       const values = sampleOf(row.inputSchema) as Record<string, unknown>;
       fake.received.length = 0;

@@ -24,7 +24,7 @@ const WHOSE = { name: 'whose', description: 'Says whose it is.', inputSchema: { 
 const list = (method: string) => ({ jsonrpc: '2.0', id: 1, method });
 
 /** A gateway with the server `notes`, and its admin, who has connected it: so its tools are approved. */
-async function start(t: Test, { server = {}, more = {}, networks = ['127.0.0.0/8'] as string[] } = {}) {
+async function start(t: Test, { server = {}, more = {} } = {}) {
   const upstream = closeAfter(t, await startOAuthUpstream([WHOSE]));
   const key = newKey();
   const gateway = await launchFor(t, {
@@ -32,7 +32,7 @@ async function start(t: Test, { server = {}, more = {}, networks = ['127.0.0.0/8
       Admin: { publicKeys: [key.publicKey] },
       Settings: NO_LIMITS,
       McpServers: {
-        notes: { url: upstream.url, auth: 'user', title: 'Notes', authNetworks: networks, ...server },
+        notes: { url: upstream.url, auth: 'user', title: 'Notes', authNetworks: ['127.0.0.0/8'], ...server },
         ...more,
       },
     },
@@ -224,9 +224,22 @@ t.test('personal server: a callback of another session, issuer or person connect
   t.equal((await request(`${url}/auth/v1/upstreams`)).status, 401);
 });
 
+const [walled, narrow] = [
+  closeAfter(t, await startOAuthUpstream([WHOSE])),
+  closeAfter(t, await startOAuthUpstream([WHOSE])),
+];
+/** No admin has connected its servers: two of them may name few networks. */
+const strict = await start(t, {
+  more: {
+    walled: { url: walled.url, auth: 'user', authNetworks: [] },
+    narrow: { url: narrow.url, auth: 'user', authNetworks: ['127.0.0.1'] },
+  },
+});
+
 // covers S203
 t.test('personal server: metadata that names inner addresses reaches none', async (t) => {
-  const { url, upstream } = await start(t, { networks: [] });
+  const { url } = strict;
+  const upstream = walled;
   const inner = closeAfter(t, await startOAuthUpstream([]));
   const person = await newPerson(url);
   const port = new URL(inner.url).port;
@@ -243,7 +256,7 @@ t.test('personal server: metadata that names inner addresses reaches none', asyn
   ];
   for (const host of hosts) {
     upstream.resourceMetadata = { authorization_servers: [host] };
-    const answer = await ask(url, person, '/connect', { server: 'notes' });
+    const answer = await ask(url, person, '/connect', { server: 'walled' });
     t.equal(answer.status, 502, host);
     t.notMatch(answer.text, /127\.0\.0\.1|169\.254/, 'nor does the answer say what it is');
   }
@@ -253,7 +266,8 @@ t.test('personal server: metadata that names inner addresses reaches none', asyn
 // covers S203
 t.test('personal server: each endpoint of the metadata is judged, not the issuer alone', async (t) => {
   // The login is at 127.0.0.1, which the operator allows; what it names beyond that is not allowed.
-  const { url, upstream } = await start(t, { networks: ['127.0.0.1'] });
+  const { url } = strict;
+  const upstream = narrow;
   const person = await newPerson(url);
   for (const metadata of [
     { registration_endpoint: 'https://10.0.0.1/register' },
@@ -264,27 +278,28 @@ t.test('personal server: each endpoint of the metadata is judged, not the issuer
     { registration_endpoint: undefined },
   ]) {
     upstream.metadata = metadata;
-    t.equal((await ask(url, person, '/connect', { server: 'notes' })).status, 502, JSON.stringify(metadata));
+    t.equal((await ask(url, person, '/connect', { server: 'narrow' })).status, 502, JSON.stringify(metadata));
   }
   upstream.metadata = { token_endpoint: 'https://10.0.0.1/token' };
-  const back = upstream.allow(await beginLogin(url, person, 'notes'), 'x');
+  const back = upstream.allow(await beginLogin(url, person, 'narrow'), 'x');
   t.equal(await comeBack(url, person, back), '/#servers/-/failed');
   upstream.metadata = {};
   upstream.resourceMetadata = { resource: 'https://other.example/mcp' };
   t.equal(
-    (await ask(url, person, '/connect', { server: 'notes' })).status,
+    (await ask(url, person, '/connect', { server: 'narrow' })).status,
     502,
     'a token of another resource',
   );
   upstream.resourceMetadata = undefined;
-  await connect(url, person, upstream, 'old');
-  t.match((await ask(url, person, '')).json, { result: [{ connected: true }] }, 'a server of 2025-03-26');
+  await connect(url, person, upstream, 'old', 'narrow');
+  const listed = (await ask(url, person, '')).text;
+  t.match(listed, /"server":"narrow"[^}]*"connected":true/, 'a server of 2025-03-26');
 });
 
 t.test(
   'personal server: tools of the first list are approved if an admin has connected, else they wait',
   async (t) => {
-    const { url, upstream, gateway } = await start(t);
+    const { url, upstream, gateway } = strict;
     const person = await newPerson(url);
     await connect(url, person, upstream, 'first');
     await rpc(url, person.bearer, list('prompts/list'));

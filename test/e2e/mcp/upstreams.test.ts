@@ -22,18 +22,28 @@ function exampleOf(heading: string, name: string): Readonly<Record<string, unkno
 
 const tool = (name: string) => ({ name, description: name, inputSchema: { type: 'object' } });
 
+const upstream = closeAfter(t, await startUpstream(['get_forecast', 'get_history', 'delete_all'].map(tool)));
+const weather = { ...exampleOf('A server by its address', 'weather'), url: upstream.url };
+const notes = exampleOf('A server by a command', 'notes');
+/** In the command line of its server by a command: that of this run. */
+const mark = `ignores-end-${process.pid}`;
+const stdioServer = fileURLToPath(new URL('../../support/upstreams/stdio-server.js', import.meta.url));
+const configuration = {
+  McpServers: {
+    weather,
+    notes: { ...notes, command: ['node', stdioServer, 'ignores-end', mark], tools: { allow: ['en*'] } },
+  },
+  Settings: { McpApiRPSLimit: 100 },
+};
+const environment = { WEATHER_TOKEN: 'of-it', NOTES_TOKEN: 'of-the-notes', OTHER_SECRET: 'of-the-gateway' };
+/** Serves both examples of the page; the last test kills it. */
+const standing = await launch({ configuration, environment });
+
 t.test(
   'upstream example: the tools of the page are listed, called, counted, and gone after a reload',
   async (t) => {
-    const upstream = await startUpstream(['get_forecast', 'get_history', 'delete_all'].map(tool));
-    t.teardown(() => upstream.close());
-    const weather = { ...exampleOf('A server by its address', 'weather'), url: upstream.url };
-    const configuration = { McpServers: { weather }, Settings: { McpApiRPSLimit: 100 } };
-    const gateway = await launchFor(t, {
-      configuration,
-      environment: { WEATHER_TOKEN: 'of-it' },
-    });
-    await gateway.said(/mcp server up/);
+    const gateway = standing;
+    await gateway.said(/"server":"weather".*"mcp server up"/);
     const person = await signUpAgent(gateway.url);
     const bearer = await bearerOf(gateway.url, person.key);
     const listed = async () => {
@@ -50,7 +60,7 @@ t.test(
     t.match(metrics, /gatehouse_calls_total\{event="mcp.tool",name="weather_get_forecast",outcome="ok"\} 1/);
     writeFileSync(
       join(gateway.dataPath, '..', 'gatehouse.json'),
-      JSON.stringify({ ...configuration, McpServers: {} }),
+      JSON.stringify({ ...configuration, McpServers: { notes: configuration.McpServers.notes } }),
     );
     gateway.process.kill('SIGHUP');
     await gateway.said(/catalog reloaded/);
@@ -152,20 +162,9 @@ function running(text: string): number {
 t.test(
   'upstream example by command: the tools of the page are called, and no kill leaves the process',
   async (t) => {
-    const notes = exampleOf('A server by a command', 'notes');
     t.match(notes, { command: ['node', /server\.js$/], tools: { allow: ['read_*', 'search'] } });
-    const file = fileURLToPath(new URL('../../support/upstreams/stdio-server.js', import.meta.url));
-    // Its command line names this run.
-    const mark = `ignores-end-${process.pid}`;
-    const configuration = {
-      McpServers: {
-        notes: { ...notes, command: ['node', file, 'ignores-end', mark], tools: { allow: ['en*'] } },
-      },
-      Settings: { McpApiRPSLimit: 100 },
-    };
-    const environment = { NOTES_TOKEN: 'of-the-notes', OTHER_SECRET: 'of-the-gateway' };
-    const first = await launch({ configuration, environment });
-    await first.said(/mcp server up/);
+    const first = standing;
+    await first.said(/"server":"notes".*"mcp server up"/);
     const person = await signUpAgent(first.url);
     const bearer = await bearerOf(first.url, person.key);
     const { text } = await callTool(first.url, bearer, 'notes_environment', {});
@@ -175,7 +174,7 @@ t.test(
     await first.kill();
     t.equal(running(mark), 1, 'it ignores the end of its input');
     const second = await launch({ configuration, environment, dataPath: first.dataPath });
-    await second.said(/mcp server up/);
+    await second.said(/"server":"notes".*"mcp server up"/);
     t.equal(running(mark), 1, 'that of the first run is ended');
     await second.stop();
     t.equal(running(mark), 0);
