@@ -7,12 +7,14 @@ import type { Socket } from 'node:net';
 import { join, resolve } from 'node:path';
 import t, { type Test } from 'tap';
 import { signUp } from '../../kit/agent.ts';
+import { stopAfter } from '../../kit/close-after.ts';
 import { pickPort, untilListening } from '../../kit/free-port.ts';
-import { launchFor, type RunningGateway } from '../../kit/launch.ts';
+import { launch, type RunningGateway } from '../../kit/launch.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { temporaryFolder } from '../support/files/file-storage.ts';
 import { startNginxWith } from '../support/programs/nginx.ts';
 import { lacking } from '../support/programs/tools.ts';
+import { shared } from '../support/shared.ts';
 
 t.setTimeout(240_000);
 
@@ -28,22 +30,31 @@ interface Deployment {
   readonly agent: Agent;
 }
 
-/** The gateway and a proxy that `open` starts on the port, for the gateway's port. */
+const start = (options: { args?: string[]; configuration?: object }) =>
+  launch({
+    ...options,
+    configuration: {
+      BaseUrl: 'https://localhost',
+      TrustedProxies: ['127.0.0.1/32'],
+      ...options.configuration,
+    },
+  });
+/** Serves the proxies that end TLS. */
+const standing = shared(
+  () => start({ args: ['--sandbox'] }),
+  (gateway) => gateway.stop(),
+);
+
+/** A proxy that `open` starts on the port, for the gateway's port. */
 async function deploy(
   t: Test,
-  configuration: object,
+  gateway: RunningGateway,
   open: (port: number, target: number, folder: string) => Promise<void>,
 ): Promise<Deployment> {
   const folder = temporaryFolder(t);
   const files = { 'gateway.pem': `${certificate}${key}`, 'cert.pem': certificate, 'gateway.key': key };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   const port = await pickPort();
-  const trusted = {
-    BaseUrl: `https://localhost:${port}`,
-    TrustedProxies: ['127.0.0.1/32'],
-    ...configuration,
-  };
-  const gateway = await launchFor(t, { configuration: trusted, args: ['--sandbox'] });
   await open(port, Number(new URL(gateway.url).port), folder);
   const agent = new Agent({ keepAlive: true, ca: certificate, localAddress: CLIENT, maxSockets: 1 });
   t.teardown(() => agent.destroy());
@@ -130,11 +141,12 @@ async function showsPages(t: Test, deployment: Deployment, keepsAlive: boolean):
   t.match({ status: page.status, type: page.type }, { status: 200, type: /^text\/html/ }, 'a page');
   const again = await ask(deployment, { path: '/health' });
   t.equal(again.socket === page.socket, keepsAlive, 'keep-alive');
-  const spoofed = { 'X-Forwarded-For': '203.0.113.9', 'User-Agent': 'spoofing' };
+  const agent = `spoofing-${deployment.port}`;
+  const spoofed = { 'X-Forwarded-For': '203.0.113.9', 'User-Agent': agent };
   await ask(deployment, { path: '/auth/v1/info', headers: spoofed });
-  await gateway.said(/"userAgent":"spoofing"/);
+  await gateway.said(new RegExp(`"userAgent":"${agent}"`));
   const lines = gateway.output().stderr.split('\n');
-  const line = lines.find((each) => each.includes('spoofing')) ?? '{}';
+  const line = lines.find((each) => each.includes(agent)) ?? '{}';
   t.match(JSON.parse(line), { clientAddress: CLIENT }, 'the address of the client');
 }
 
@@ -178,10 +190,10 @@ for (const [name, { tool, open }] of Object.entries(TERMINATING)) {
   t.test(
     `proxies: ${name} ends TLS, keeps connections, names clients, carries streams and uploads`,
     { skip: lacking(tool) },
-    async (t) => {
-      const deployment = await deploy(t, {}, (...given) => open(t, ...given));
-      await showsPages(t, deployment, true);
-      await showsStreams(t, deployment);
+    async (test) => {
+      const deployment = await deploy(test, await standing(t), (...given) => open(test, ...given));
+      await showsPages(test, deployment, true);
+      await showsStreams(test, deployment);
     },
   );
 }
@@ -190,7 +202,8 @@ t.test(
   'proxies: HAProxy with the PROXY protocol names clients, one request a connection',
   { skip: lacking('HAProxy') },
   async (t) => {
-    const deployment = await deploy(t, { Listen: { proxyProtocol: true } }, (...given) =>
+    const gateway = stopAfter(t, await start({ configuration: { Listen: { proxyProtocol: true } } }));
+    const deployment = await deploy(t, gateway, (...given) =>
       startHaproxy(t, 'deploy/haproxy/proxy-protocol.cfg', ...given),
     );
     await showsPages(t, deployment, false);

@@ -105,7 +105,7 @@ function testHost(name: string, host: CliHost, setting: Setting): void {
     t.notOk(await connects(host, run), 'after the revocation');
     await logIn(t, host, run, url, person);
     t.ok(await connects(host, run), 'after a new consent');
-    t.match(await run(LIST).ended(), host.listed);
+    if (!host.listConnects) t.match(await run(LIST).ended(), host.listed);
   });
 
   for (const isGood of [true, false])
