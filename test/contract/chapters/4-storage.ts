@@ -9,9 +9,6 @@ import { checksOf } from '../check.ts';
 import { smallFile, uploadV1 } from '../uploads.ts';
 import { World } from '../world.ts';
 
-/** Its threads are a third of a start. */
-const WITHOUT_SANDBOX = { launch: { args: [] } };
-
 export const CHECKS = checksOf('4.8', {
   'the bytes are in the file {owner}/{fileId} of the folder, and no server received any': {
     sentence:
@@ -21,8 +18,9 @@ export const CHECKS = checksOf('4.8', {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-contract-'));
       const server = await MemoryStorageServer.start(t);
       const FileServers = { 0: { Host: server.url } };
-      const configuration = () => ({ LocalFileStoragePath: folder, FileServers });
-      const world = await World.start({ configuration, ...WITHOUT_SANDBOX });
+      const world = await World.start({
+        configuration: () => ({ LocalFileStoragePath: folder, FileServers }),
+      });
       t.teardown(async () => {
         await world.close();
         rmSync(folder, { recursive: true, force: true });
@@ -54,10 +52,7 @@ export const CHECKS = checksOf('4.8', {
     async run(t) {
       const [low, high] = [await MemoryStorageServer.start(t), await MemoryStorageServer.start(t)];
       const FileServers = { 0: { Host: low.url }, '9000000000000000000': { Host: high.url } };
-      const world = closeAfter(
-        t,
-        await World.start({ configuration: () => ({ FileServers }), ...WITHOUT_SANDBOX }),
-      );
+      const world = closeAfter(t, await World.start({ configuration: () => ({ FileServers }) }));
       const person = await world.person();
       const { fileId, fileCode, bytes } = await uploadV1(world, person, smallFile());
       t.same([...low.files.keys()], [`/${person.userId}/${fileId}`]);
