@@ -14,6 +14,7 @@ import type { Postgres } from './postgres.ts';
 
 export interface FileTakeoverOptions {
   readonly postgres: Postgres;
+  readonly nodes: number;
   /** Files are in its bucket; in a folder that all nodes share unless given. */
   readonly objectStorage?: MemoryS3;
   /** File server that gets the files from the folder that the nodes share; undefined: they stay there. */
@@ -50,11 +51,10 @@ type Kind = 'chunked' | 'whole' | 'resumed';
 const LEASE_MS = 1_000;
 const PAUSED_MS = 2 * LEASE_MS;
 const AT_ONCE_SHARE = 1 / 2;
-const NODES = 3;
 const WRITERS: Readonly<Record<Kind, number>> = { chunked: 2, whole: 2, resumed: 3 };
 const CHUNK_BYTES = 256 * 1024;
-const CHUNKS_MAX = 12;
-const BODY_BYTES_MAX = 3 * 1024 * 1024;
+const CHUNKS_MAX = 6;
+const BODY_BYTES_MAX = 1024 * 1024;
 /** A bucket gets pieces of 8 MiB: a third of its bodies has two. */
 const BUCKET_PIECE_BYTES = 8 * 1024 * 1024;
 const TWO_PIECES_SHARE = 1 / 3;
@@ -67,9 +67,9 @@ const HANG_MS = 120_000;
 const ERRORS_SHOWN = 20;
 
 export async function runFileTakeovers(options: FileTakeoverOptions): Promise<FileTakeoverReport> {
-  const { postgres, objectStorage, fileServer } = options;
+  const { postgres, nodes: count, objectStorage, fileServer } = options;
   const nodes = await startNodes({
-    ...{ postgres, nodes: NODES, objectStorage },
+    ...{ postgres, nodes: count, objectStorage },
     ...(fileServer === undefined ? {} : { fileServer }),
     configuration: { Settings: NO_FILE_LIMITS },
     cluster: { leaseMilliseconds: LEASE_MS },
@@ -343,8 +343,9 @@ class Takeovers {
 
   async #compare(kind: Kind, uploader: Uploader, fileId: string, bytes: Buffer): Promise<void> {
     const version = kind === 'chunked' ? 'v1' : 'v2';
-    for (const node of this.#nodes.nodes) {
-      const pinned = { ...uploader, random: () => this.#nodes.nodes.indexOf(node) / NODES };
+    const { nodes } = this.#nodes;
+    for (const node of nodes) {
+      const pinned = { ...uploader, random: () => nodes.indexOf(node) / nodes.length };
       const found = await this.#ask(pinned, `/auth/${version}/file/${fileId}`, { method: 'HEAD' });
       const length = String(found.headers.get('Content-Length'));
       if (length !== String(bytes.length))

@@ -73,8 +73,9 @@ async function doubling(t: Test, internal: string): Promise<string> {
   });
 }
 
-postgresTest('scale: every stream of one and of two nodes gets each event once', async (t, postgres) => {
-  const clusters = [await startCluster(t, postgres, 1), await startCluster(t, postgres, 2)];
+type Started = Awaited<ReturnType<typeof startCluster>>;
+
+async function eachOnce(t: Test, clusters: readonly Started[]): Promise<void> {
   const { comparison, figures } = await measureStreams(benchOf(t, SHORT), clusters, PUBLISHER);
   t.same(
     comparison.subjects.map(({ name }) => name),
@@ -98,13 +99,21 @@ postgresTest('scale: every stream of one and of two nodes gets each event once',
     'PostgreSQL for one event, events to 2 × 4 streams',
     'a node whose streams wait, events to 2 × 4 streams',
   ]);
-});
-postgresTest('scale: an event that streams get twice ends the run', async (t, postgres) => {
-  const { size, load } = await startCluster(t, postgres, 1);
+}
+
+async function twice(t: Test, { size, load }: Started): Promise<void> {
   const internal = await doubling(t, load.internal);
   await t.rejects(measureStreams(benchOf(t, SHORT), [{ size, load: { ...load, internal } }], PUBLISHER), {
     message: /^events to 1 × 8 streams: \d+ (uneven|unasked)/,
   });
+}
+
+postgresTest('scale: event streams of clusters', async (t, postgres) => {
+  const [one, two] = [await startCluster(t, postgres, 1), await startCluster(t, postgres, 2)];
+  await t.test('scale: every stream of one and of two nodes gets each event once', (t) =>
+    eachOnce(t, [one, two]),
+  );
+  await t.test('scale: an event that streams get twice ends the run', (t) => twice(t, one));
 });
 
 testLoads();

@@ -87,10 +87,14 @@ t.test('target: an interrupted run leaves no session either, and reports what it
   });
 });
 
+const limited = await launchFor(t, {
+  args: ['--sandbox'],
+  configuration: { Settings: { LastKeyProtection: 1 } },
+});
+
 t.test('target: limits of the gateway show by kind, with the settings that raise them', async (t) => {
-  const gateway = await launchFor(t, { args: ['--sandbox'] });
   const short = ['--duration', '0.3', '--warmup', '0.1', '--rounds', '1', '--users', '1'];
-  const { code, stdout } = await suite('mcp-call', '--target', gateway.url, ...short).ended;
+  const { code, stdout } = await suite('mcp-call', '--target', limited.url, ...short).ended;
   t.equal(code, 0, 'errors are figures, not a failure');
   t.match(stdout, /\d+ x status 429/);
   t.match(stdout, 'SessionApiRPSLimit');
@@ -109,8 +113,7 @@ t.test('target: what cannot run there is refused before anything is sent, with e
 t.test(
   'removeKeys: removes keys; where the last key must stay, closes its sessions and MCP access',
   async (t) => {
-    const gateway = await launchFor(t, { configuration: { Settings: { LastKeyProtection: 1 } } });
-    const { url } = gateway;
+    const { url } = limited;
     const person = await retryWhenLimited(() => signUp(url));
     expectOk('update_key', await updateKey(url, person, { mcpAccess: true }));
     expectOk('mcp_login', await retryWhenLimited(() => mcpLogin(url, person.key, Date.now())));

@@ -3,11 +3,20 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { expectOk, type Json, request, signUp, untilAvailable, updateKey } from '../../../kit/agent.ts';
+import {
+  expectOk,
+  type Json,
+  type Person,
+  request,
+  signUp,
+  untilAvailable,
+  updateKey,
+} from '../../../kit/agent.ts';
 import type { NodeProcess, Nodes } from '../../../kit/cluster/nodes.ts';
 import type { Postgres } from '../../../kit/cluster/postgres.ts';
-import { launch, launchFor, NO_LIMITS, type RunningGateway, runToEnd } from '../../../kit/launch.ts';
+import { launchFor, NO_LIMITS, type RunningGateway, runToEnd } from '../../../kit/launch.ts';
 import { metricValue } from '../../../kit/metric-value.ts';
+import { uploadStatus } from '../../../kit/upload-client.ts';
 import { CLUSTER_METRICS } from '../../../src/io/observability/cluster-metrics.ts';
 import { postgresTest } from '../../support/cluster/postgres.ts';
 import { startedNodes } from '../../support/cluster/started-nodes.ts';
@@ -42,8 +51,8 @@ function fileFor(t: Test, { databaseUrl, secret, files }: Nodes, name: string, m
     file,
     JSON.stringify({
       ...CONFIGURATION,
-      ...more,
       LocalFileStoragePath: files,
+      ...more,
       Cluster: { url: databaseUrl, name, secret, sharedFiles: true, leaseMilliseconds: LEASE_MS },
     }),
   );
@@ -139,13 +148,36 @@ async function behind(t: Test, { a, b }: Started): Promise<void> {
   t.match((await healthOf(a.gateway)).json['cluster'], { lagRows: 0, members: ['a'] });
 }
 
-async function otherConfiguration(t: Test, { cluster, a }: Started): Promise<void> {
-  const y = await launch({ args: ['--config', fileFor(t, cluster, 'y', { Project: 'other' })] });
+async function otherConfiguration(t: Test, { a }: Started, y: RunningGateway): Promise<void> {
   await y.said(/"nodes":\["a","b"\],"msg":"configuration differs"/);
   await a.gateway.said(/"nodes":\["y"\],"msg":"configuration differs"/);
-  await y.stop();
-  await a.gateway.said(/"nodes":\["y"\][\s\S]*"configuration agrees"/);
   t.equal((await request(`${a.url}/health`)).status, 200, 'nothing is refused for it');
+}
+
+async function otherFolder(t: Test, { cluster, a, b }: Started, y: RunningGateway): Promise<void> {
+  await y.said(/"nodes":\["a","b"\],"msg":"folder not shared"/);
+  for (const { gateway } of [a, b]) await gateway.said(/"nodes":\["y"\],"msg":"markers missing"/);
+  // The owner of an account stores its uploads, and y owns some.
+  let person = await untilAvailable(() => signUp(y.url));
+  while (!(await isOfStarted(cluster, person))) person = await signUp(y.url);
+  const { cookie } = person;
+  const upload = ({ url }: Pick<NodeProcess, 'url'>) => uploadStatus({ url, cookie }, 7);
+  t.match(await upload(y), { status: 503, json: { error: { code: 1036 } } });
+  t.match(await request(`${y.url}/health`), {
+    status: 200,
+    json: { status: 'degraded', degraded: ['sharedFolder'] },
+  });
+  t.match(await healthOf(y), { json: { cluster: { sharesFiles: false, missingMarkers: ['a', 'b'] } } });
+  for (const { url } of [a, b]) t.match(await request(`${url}/health`), { json: { status: 'healthy' } });
+  t.match(await upload(a), { status: 404 }, 'the others look for the upload');
+}
+
+/** The owner of the account is none that was started beside the cluster. */
+async function isOfStarted({ ownerOf }: Nodes, { userId }: Person): Promise<boolean> {
+  return ownerOf('user', userId).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** A further node, `z`, whose clock is ahead: the next step of it comes with a signal. */
@@ -216,10 +248,18 @@ postgresTest('node health', async (t, postgres) => {
     wrongClock(t, started, shifted),
   );
   await shifted.z.stop();
+  const differing = { Project: 'other', LocalFileStoragePath: temporaryFolder(t) };
+  const y = await launchFor(t, { args: ['--config', fileFor(t, started.cluster, 'y', differing)] });
   // covers C21
   await t.test('another configuration at the start is warned of by all nodes', (t) =>
-    otherConfiguration(t, started),
+    otherConfiguration(t, started, y),
   );
+  // covers C26
+  await t.test('a node with another folder of files answers 503, and its health names the folder', (t) =>
+    otherFolder(t, started, y),
+  );
+  await y.stop();
+  await started.a.gateway.said(/"nodes":\["y"\][\s\S]*"configuration agrees"/);
   await t.test('without the database a node is unhealthy, says so, and comes back', (t) =>
     withoutDatabase(t, started),
   );

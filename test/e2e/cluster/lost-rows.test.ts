@@ -1,26 +1,12 @@
 /** Nodes over a database that has lost rows which they have applied: each stops with 70 and says why. */
 import t, { type Test } from 'tap';
 import { signUp, untilAvailable } from '../../../kit/agent.ts';
-import { stopAfter } from '../../../kit/close-after.ts';
-import { type NodeProcess, type Nodes, startNodes } from '../../../kit/cluster/nodes.ts';
+import type { NodeProcess, Nodes } from '../../../kit/cluster/nodes.ts';
 import { type Postgres, startPostgres } from '../../../kit/cluster/postgres.ts';
 import { NO_LIMITS } from '../../../kit/launch.ts';
+import { startedNodes } from '../../support/cluster/started-nodes.ts';
 
 t.setTimeout(240_000);
-
-async function openCluster(
-  t: Test,
-  postgres: Postgres,
-  nodes: number,
-  leaseMilliseconds: number,
-): Promise<Nodes> {
-  const options = {
-    configuration: { Settings: NO_LIMITS },
-    sandbox: false,
-    cluster: { leaseMilliseconds },
-  };
-  return stopAfter(t, await startNodes({ postgres, nodes, ...options }));
-}
 
 async function failedStart(node: NodeProcess): Promise<string> {
   return node.start().then(
@@ -40,21 +26,22 @@ async function stateOf({ gateway }: NodeProcess): Promise<{ readonly position: n
   return answer.cluster;
 }
 
-/** A cluster over a database whose rows of now are kept: later ones can be lost. */
-async function saved(t: Test, postgres: Postgres, nodes: number, leaseMs: number) {
-  const cluster = await openCluster(t, postgres, nodes, leaseMs);
-  const [a] = cluster.nodes;
-  if (a === undefined) throw new Error('no node');
+/** Two nodes over a database that goes back to the rows of before the last accounts. */
+async function startedOver(t: Test, postgres: Postgres) {
+  const options = { configuration: { Settings: NO_LIMITS }, cluster: { leaseMilliseconds: 10_000 } };
+  const { cluster, a } = await startedNodes(t, 2, { ...options, postgres, sandbox: false });
   await untilAvailable(() => signUp(a.url));
   await postgres.save();
   await cluster.allServe();
-  return { cluster, a };
+  for (let person = 0; person < 3; person += 1) await untilAvailable(() => signUp(a.url));
+  const { position } = await stateOf(a);
+  await postgres.loseRows();
+  return { cluster, a, position };
 }
 
-async function promoted(t: Test, postgres: Postgres): Promise<void> {
-  const { cluster, a } = await saved(t, postgres, 2, 10_000);
-  for (let person = 0; person < 3; person += 1) await untilAvailable(() => signUp(a.url));
-  await postgres.loseRows();
+type Started = Awaited<ReturnType<typeof startedOver>>;
+
+async function promoted(t: Test, { cluster, a }: Started): Promise<void> {
   for (const { name, gateway } of cluster.nodes) {
     t.match(await gateway.exited, { code: 70 }, name);
     t.match(
@@ -66,15 +53,10 @@ async function promoted(t: Test, postgres: Postgres): Promise<void> {
   t.match(await failedStart(a), /it ended with 70[\s\S]*(the log ends at \d+|row \d+ of the log is gone)/);
 }
 
-async function grownAgain(t: Test, postgres: Postgres): Promise<void> {
-  const { cluster, a } = await saved(t, postgres, 1, 1_000);
-  await untilAvailable(() => signUp(a.url));
-  const { position } = await stateOf(a);
-  await a.gateway.kill();
-  await postgres.loseRows();
-  const b = await cluster.add();
-  await cluster.isOut(a);
-  while ((await appliedBy(cluster, b)) <= position) await untilAvailable(() => signUp(b.url));
+async function grownAgain(t: Test, { cluster, a, position }: Started): Promise<void> {
+  const c = await cluster.add();
+  for (const gone of cluster.nodes) if (gone !== c) await cluster.isOut(gone);
+  while ((await appliedBy(cluster, c)) <= position) await untilAvailable(() => signUp(c.url));
   t.match(
     await failedStart(a),
     /it ended with 70[\s\S]*gatehouse: row \d+ of the log is another one than this node has applied: the database lost rows/,
@@ -89,10 +71,11 @@ t.test('a database that lost rows', async (t) => {
     return;
   }
   t.teardown(() => postgres.stop());
+  const started = await startedOver(t, postgres);
   await t.test('a standby is promoted: every node that has applied them stops and says why', (t) =>
-    promoted(t, postgres),
+    promoted(t, started),
   );
   await t.test('a log grew again with others: a node that starts stops and says why', (t) =>
-    grownAgain(t, postgres),
+    grownAgain(t, started),
   );
 });

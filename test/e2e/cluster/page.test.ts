@@ -107,26 +107,36 @@ function joinInto(machines: readonly Machine[], database: object): void {
     });
 }
 
-/** Machines a, b and c, of which a has served alone, and a person that has signed up there. */
+/** Machines a, which has served alone, and b, and a person that has signed up there. */
 async function moveIn(t: Test, postgres: Postgres) {
-  const [a, b, c] = [
-    await Machine.create(t, 'a'),
-    await Machine.create(t, 'b'),
-    await Machine.create(t, 'c'),
-  ];
+  const [a, b] = [await Machine.create(t, 'a'), await Machine.create(t, 'b')];
   const database = { url: await postgres.createDatabase(), secret: randomBytes(32).toString('hex') };
   a.configure({});
   await a.run(
     'systemctl start gatehouse\nuntil gatehouse status --config /etc/gatehouse/gatehouse.jsonc; do sleep 0.1; done',
   );
   const person = await untilAvailable(() => signUp(a.url));
-  joinInto([a, b, c], database);
+  joinInto([a, b], database);
   const [moving = ''] = blocksOf('Moving in');
   await a.run(moving);
   const [joining = ''] = blocksOf('A further node');
-  for (const machine of [b, c])
-    t.match(await machine.run(joining), new RegExp(`^${machine.name} +\\d+ +joined `, 'm'), 'it has joined');
-  return { a, b, c, person, databaseUrl: database.url };
+  t.match(await b.run(joining), /^b +\d+ +joined /m, 'it has joined');
+  return { a, b, person, databaseUrl: database.url };
+}
+
+/** A dump of the database is restored: what came after it is gone. */
+async function restored(t: Test, { a, b, person, databaseUrl }: Awaited<ReturnType<typeof moveIn>>) {
+  const [, socket = '', name = '', user = ''] =
+    /^socket:([^?]+)\?db=([^&]+)&user=(.+)$/.exec(databaseUrl) ?? [];
+  const environment = { DATABASE: `host=${socket} dbname=${name} user=${user}` };
+  const [dump = '', restore = ''] = blocksOf('Backup and restore').map((block) => `cd "$MACHINE"\n${block}`);
+  await a.run(dump, environment);
+  const later = await untilAvailable(() => signUp(a.url));
+  await b.run('systemctl stop gatehouse');
+  await a.run(restore, environment);
+  t.equal(await keysAt(a, person), 200, 'an account from before');
+  t.equal(await keysAt(a, later), 401, 'one that came later');
+  await b.run('mv /var/lib/gatehouse /var/lib/gatehouse.before; systemctl start gatehouse');
 }
 
 /** Folder of the newest PostgreSQL of the system that has both server and clients, as Debian installs it. */
@@ -181,16 +191,21 @@ function startServers(t: Test) {
 }
 
 postgresTest(
-  'cluster page: a gateway moves in, nodes join, restart and go, and the last one moves out with the accounts',
+  'cluster page: a gateway moves in, a node joins, restarts and goes, and the last one moves out with the accounts',
   async (t, postgres) => {
-    const { a, b, c, person } = await moveIn(t, postgres);
-    for (const machine of [a, b, c]) t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
+    const moved = await moveIn(t, postgres);
+    const { a, b, person } = moved;
+    for (const machine of [a, b]) t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
     const [restarting = ''] = blocksOf('Rolling restart and upgrade');
     t.match(await a.run(restarting), /^healthy/m, 'it is back');
     t.equal(await keysAt(a, person), 200, 'with the accounts');
+    await t.test(
+      'cluster page: a restored backup has the accounts of its time',
+      { skip: lacking('pg_dump 18') },
+      (t) => restored(t, moved),
+    );
     const [leaving = ''] = blocksOf('Taking a node out');
     t.match(await b.run(leaving), 'the node b is forgotten');
-    await c.run('systemctl stop gatehouse');
     const [exporting = ''] = blocksOf('Moving out');
     await a.run(exporting);
     const alone = await launchFor(t, { dataPath: `${join(a.folder, 'data')}.alone` });
@@ -219,24 +234,4 @@ t.test(
       t.equal(await keysAt(machine, person), 200, `at ${machine.name}`);
     }
   },
-);
-
-postgresTest(
-  'cluster page: a restored backup has the accounts of its time',
-  async (t, postgres) => {
-    const { a, b, c, person, databaseUrl } = await moveIn(t, postgres);
-    const [, socket = '', name = '', user = ''] =
-      /^socket:([^?]+)\?db=([^&]+)&user=(.+)$/.exec(databaseUrl) ?? [];
-    const environment = { DATABASE: `host=${socket} dbname=${name} user=${user}` };
-    const [dump = '', restore = ''] = blocksOf('Backup and restore').map(
-      (block) => `cd "$MACHINE"\n${block}`,
-    );
-    await a.run(dump, environment);
-    const later = await untilAvailable(() => signUp(a.url));
-    for (const machine of [b, c]) await machine.run('systemctl stop gatehouse');
-    await a.run(restore, environment);
-    t.equal(await keysAt(a, person), 200, 'an account from before');
-    t.equal(await keysAt(a, later), 401, 'one that came later');
-  },
-  { skip: lacking('bash', 'pg_dump 18') },
 );

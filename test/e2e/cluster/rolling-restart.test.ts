@@ -45,7 +45,7 @@ async function startHaproxy(t: Test, nodes: readonly string[]): Promise<string> 
 postgresTest('rolling restart', async (t, postgres) => {
   // Without HAProxy the clients ask one node after the other.
   const front = lacking('HAProxy') ? {} : { front: (nodes: readonly string[]) => startHaproxy(t, nodes) };
-  const options = { postgres, nodes: 3, clients: 6, pauseMs: 20, ...front };
+  const options = { postgres, nodes: 2, clients: 4, pauseMs: 20, ...front };
   const { cluster, restart, under } = stopAfter(t, await startRolling(options));
   const [node, other] = cluster.nodes;
   if (node === undefined || other === undefined) throw new Error('too few nodes');

@@ -32,11 +32,11 @@ type Started = Awaited<ReturnType<typeof nodesOf>>;
 async function nodesOf(t: Test, postgres: Postgres) {
   const chat = closeAfter(t, await startPolled());
   const Modules = { wallet: { url: chat.url, key: KEY }, chat: { url: chat.url, poll: true } };
-  const { cluster, a, b, c } = await startedNodes(t, 3, {
+  const { cluster, a, b } = await startedNodes(t, 2, {
     ...{ postgres, sandbox: false, configuration: { Settings: NO_LIMITS, Modules } },
     cluster: { leaseMilliseconds: LEASE_MS },
   });
-  return { cluster, nodes: [a, b, c] as const, chat };
+  return { cluster, nodes: [a, b] as const, chat };
 }
 
 async function startPolled() {
@@ -79,20 +79,22 @@ async function push({ gateway }: NodeProcess, { userId }: Person, ...numbers: nu
 
 const idsOf = ({ reader }: EventClient) => reader.events.map(({ id }) => id);
 
+const otherThan = (node: NodeProcess, [a, b]: Started['nodes']) => (node === a ? b : a);
+
 async function anywhere(t: Test, { nodes }: Started): Promise<void> {
   const person = await untilAvailable(() => signUp(nodes[0].url));
   const streams = await Promise.all(nodes.map((node) => open(node, person.cookie)));
   let moved = await open(nodes[0], person.cookie);
   const ids: string[] = [];
   let n = 0;
-  for (const node of [...nodes, ...nodes]) {
+  for (const node of [...nodes, ...nodes, ...nodes]) {
     t.match(await push(node, person, n + 1, n + 2), { status: 200, result: { accepted: 2, duplicates: 0 } });
     n += 2;
-    t.match(await push(nodes[n % 3] ?? node, person, n), { result: { accepted: 0, duplicates: 1 } });
+    t.match(await push(nodes[(n / 2) % 2] ?? node, person, n), { result: { accepted: 0, duplicates: 1 } });
     await moved.until(({ reader }) => reader.events.length >= 1);
     moved.close();
     ids.push(...idsOf(moved));
-    moved = await open(nodes[(n / 2) % 3] ?? node, person.cookie, moved.reader.lastEventId);
+    moved = await open(nodes[(n / 2) % 2] ?? node, person.cookie, moved.reader.lastEventId);
   }
   await moved.until(({ reader }) => ids.length + reader.events.length >= n);
   moved.close();
@@ -118,10 +120,9 @@ async function ends(t: Test, { nodes }: Started): Promise<void> {
 
 async function polled(t: Test, { cluster, nodes, chat }: Started): Promise<void> {
   const owner = await cluster.ownerOf('eventLog', 'all');
-  const [first, second] = nodes.filter((node) => node !== owner);
-  if (first === undefined || second === undefined) throw new Error('too few nodes');
-  const person = await untilAvailable(() => signUp(first.url));
-  const stream = await open(first, person.cookie);
+  const other = otherThan(owner, nodes);
+  const person = await untilAvailable(() => signUp(other.url));
+  const stream = await open(other, person.cookie);
   chat.offer(1);
   await stream.until(({ reader }) => reader.events.length === 1);
   const ending = await open(owner, person.cookie);
@@ -129,7 +130,7 @@ async function polled(t: Test, { cluster, nodes, chat }: Started): Promise<void>
   t.same(await ending.ended(), { reason: 'drain' });
   t.ok(ending.reader.retryMs >= 1_000 && ending.reader.retryMs <= 5_000, `${ending.reader.retryMs}`);
   t.match(await stopped, { code: 0 });
-  const back = await open(second, person.cookie, ending.reader.lastEventId);
+  const back = await open(other, person.cookie, ending.reader.lastEventId);
   chat.offer(2);
   await stream.until(({ reader }) => reader.events.length === 2);
   await back.until(({ reader }) => reader.events.length === 1);
@@ -140,14 +141,11 @@ async function polled(t: Test, { cluster, nodes, chat }: Started): Promise<void>
 
 async function lostLease(t: Test, { cluster, nodes }: Started): Promise<void> {
   await cluster.allServe();
-  const person = await untilAvailable(() => signUp(nodes[0].url));
-  const owners = [
-    await cluster.ownerOf('user', person.userId),
-    await cluster.ownerOf('eventLog', 'all'),
-  ] as const;
-  const cut = nodes.find((node) => !owners.includes(node));
-  const other = nodes.find((node) => node !== cut);
-  if (cut === undefined || other === undefined) throw new Error('too few nodes');
+  // The node that is cut off owns neither the account nor the log of events.
+  const other = await cluster.ownerOf('eventLog', 'all');
+  const cut = otherThan(other, nodes);
+  let person = await untilAvailable(() => signUp(other.url));
+  while ((await cluster.ownerOf('user', person.userId)) === cut) person = await signUp(other.url);
   const [there, here] = [await open(cut, person.cookie), await open(other, person.cookie)];
   cut.database.hold();
   cut.links.cut();

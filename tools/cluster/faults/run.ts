@@ -29,6 +29,8 @@ export interface FaultOptions {
   /** Default: all faults of nodes, in an order by chance. */
   readonly kinds?: readonly FaultName[];
   readonly clients?: number;
+  /** Default: three. */
+  readonly nodes?: number;
   /** Applications with a webhook, and event streams. */
   readonly receivers?: number;
   readonly streams?: number;
@@ -96,7 +98,7 @@ export async function runFaults(options: FaultOptions): Promise<FaultReport> {
   const keys = Array.from({ length: ADMINISTRATORS }, () => newKey());
   const nodes = await startNodes({
     postgres: options.postgres,
-    nodes: NODES,
+    nodes: options.nodes ?? NODES,
     sandbox: false,
     configuration: {
       Modules: { core: { url: 'http://127.0.0.1:9', key: MODULE_KEY } },
