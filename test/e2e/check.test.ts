@@ -26,7 +26,7 @@ import { findRow, treeOf } from '../../src/actors/runtime/journal/pages/pages.ts
 import { checkJournalRows } from '../../src/bootstrap/journal-check.ts';
 import { seededNumbers } from '../support/actors/actors.ts';
 import { commitRows } from '../support/actors/commit-rows.ts';
-import { runCommand } from '../support/command.ts';
+import { refusedStart, runCommand } from '../support/command.ts';
 import { count, depth } from '../support/depth.ts';
 
 /** Longer than tap's 30 s: each damage needs a process of its own. */
@@ -176,6 +176,9 @@ t.test('check: runs beside a serving gateway with the same result and without di
     stderr: /is in use by another process/,
   });
   t.equal((await fetch(`${gateway.url}/health`)).status, 200);
+  gateway.process.kill('SIGSTOP');
+  cpSync(gateway.dataPath, join(root, 'killed'), { recursive: true });
+  gateway.process.kill('SIGCONT');
   t.same(await gateway.stop(), { code: 0, signal: null });
 });
 
@@ -198,7 +201,7 @@ t.test(
     lost[0] = 0xff;
     bytes.set(lost, newer.page * PAGE);
     writeFileSync(file, bytes);
-    t.match(await runToEnd(['--data', directory, '--port', '0', '--internal-port', '0']), {
+    t.match(await refusedStart(directory), {
       code: 70,
       stderr: /names another page; restore a backup, or continue from an older commit/,
     });
@@ -218,13 +221,14 @@ t.test(
       stderr: /both meta pages .* are good/,
     });
     const gateway = await launch({ dataPath: directory, configuration });
+    t.notMatch(gateway.output().stderr + gateway.output().stdout, /"msg":"journal checked"/, 'it was stopped');
     t.same(await gateway.stop(), { code: 0, signal: null });
   },
 );
 
 t.test('backup: a journal with a damaged row or page yields no valid backup', async (t) => {
   const directory = join(root, 'row');
-  const row = await runToEnd(['backup', join(root, 'copy-row'), '--data', directory]);
+  const row = await runCommand(['backup', join(root, 'copy-row'), '--data', directory]);
   t.match(row, {
     code: 70,
     stderr: /the copy for .* is damaged, as the journal is: the row key-7 .* \(and 1 more\)/,
@@ -238,11 +242,6 @@ t.test(
   'start after a crash: pages are verified first, as not after a stop; a damaged page ends it with one sentence, not a signal',
   async (t) => {
     const dataPath = join(root, 'killed');
-    cpSync(join(root, 'served'), dataPath, { recursive: true });
-    const gateway = await launch({ dataPath, configuration });
-    t.notMatch(gateway.output().stderr + gateway.output().stdout, /"msg":"journal checked"/);
-    gateway.process.kill('SIGKILL');
-    t.match(await gateway.exited, { signal: 'SIGKILL' });
     const again = await launch({ dataPath, configuration });
     t.match(again.output().stderr + again.output().stdout, /"msg":"journal checked"/);
     again.process.kill('SIGKILL');
@@ -256,10 +255,8 @@ t.test(
     const rootPage = (meta && treeOf(meta)?.root) ?? 0;
     bytes.fill(0, rootPage * PAGE, (rootPage + 1) * PAGE);
     writeFileSync(file, bytes);
-    const refused = await runToEnd(['--data', dataPath, '--port', '0', '--internal-port', '0']);
-    t.match(refused, {
+    t.match(await refusedStart(dataPath), {
       code: 70,
-      signal: null,
       stderr: /the journal in .* is damaged: .*; restore a backup\n$/,
     });
   },

@@ -2,21 +2,21 @@
 import { cpSync, existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { logIn, signUp } from '../../kit/agent.ts';
-import { entryOf, launch, launchFor, plainEnvironment, runToEnd } from '../../kit/launch.ts';
+import { logIn, type Person, signUp } from '../../kit/agent.ts';
+import { entryOf, launch, plainEnvironment, type RunningGateway, runToEnd } from '../../kit/launch.ts';
 import { runSync } from '../../kit/run-sync.ts';
 import { fileFault } from '../../src/actors/runtime/journal/pages/commit-fault.ts';
 import { headFault, META_AT, readHead, taken } from '../../src/actors/runtime/journal/pages/meta-pages.ts';
-import { runCommand } from '../support/command.ts';
+import { refusedStart, runCommand } from '../support/command.ts';
 import { depth } from '../support/depth.ts';
 import { lacking } from '../support/programs/tools.ts';
 
 t.setTimeout(240_000);
 
 const PAGE = 4096;
-/** One of so many damages is started on, others each time: each costs a start of the program. */
-const EACH = depth.depth === 'full' ? 1 : 5;
 const PORTS = ['--port', '0', '--internal-port', '0'];
+/** One of so many damages is started on, others each time. */
+const EACH = depth.depth === 'full' ? 1 : 5;
 /** No modules: their threads are a third of a start. */
 const configuration = {};
 
@@ -26,12 +26,19 @@ interface Folder {
 }
 
 const good = `${t.testdir({ data: {} })}/data`;
+/** What a kill leaves: a stop commits more. */
+const killed = `${good}-killed`;
+let gateway: RunningGateway;
+let person: Person;
 
 t.before(async () => {
-  const gateway = await launch({ dataPath: good, configuration });
-  const { code } = await gateway.stop();
-  if (code !== 0) throw new Error(`ended with ${code}`);
+  gateway = await launch({ dataPath: good, configuration });
+  person = await signUp(gateway.url);
+  gateway.process.kill('SIGSTOP');
+  cpSync(good, killed, { recursive: true });
+  gateway.process.kill('SIGCONT');
 });
+
 
 /** A folder that was served and whose gateway was stopped. */
 function served(name: string): Folder {
@@ -124,17 +131,38 @@ const DAMAGES: readonly (readonly [name: string, damage: (file: string) => void,
   ['a foreign file', (file) => writeFileSync(file, 'x'.repeat(100_000)), /both meta pages are bad/],
 ];
 
+// covers S139
+t.test(
+  'two gateways on one folder: one in another network namespace is refused',
+  { skip: lacking('network namespaces') },
+  async (t) => {
+    const args = ['-n', process.execPath, entryOf(), '--data', gateway.dataPath, ...PORTS];
+    const second = runSync('unshare', args, { env: plainEnvironment() });
+    t.equal(second.status, 70, second.stderr);
+    t.match(second.stderr, /^gatehouse: .* is in use by another process\n$/);
+  },
+);
+
+t.test('the gateway of this folder stops', async (t) => {
+  t.same(await gateway.stop(), { code: 0, signal: null });
+});
+
 // covers S141 S142
 t.test('damaged journal: a start on a damaged header ends with 70 and one sentence', async (t) => {
   const isStarted = (at: number) => (at + depth.seed) % EACH === 0;
+  let isProgram = true;
   for (const [at, [name, damage, says]] of DAMAGES.entries()) {
     const { path, journal } = served(String(at));
     damage(journal);
     // A start asks this before the engine opens the file.
     t.match(fileFault(journal), says, name);
     if (!isStarted(at)) continue;
-    const { code, signal, stderr } = await runToEnd(['--data', path, ...PORTS]);
-    t.same({ code, signal }, { code: 70, signal: null }, name);
+    // The first is a program of its own: it ends by no signal.
+    const { code, stderr } = isProgram
+      ? await runToEnd(['--data', path, ...PORTS])
+      : await refusedStart(path);
+    isProgram = false;
+    t.equal(code, 70, name);
     t.match(stderr, says, name);
     t.match(
       stderr,
@@ -148,20 +176,13 @@ t.test('damaged journal: a start on a damaged header ends with 70 and one senten
 t.test(
   'damaged journal: behind a wrong number of the older meta page the newest commit comes back',
   async (t) => {
-    const path = `${t.testdir({ data: {} })}/data`;
-    const gateway = await launch({ dataPath: path, configuration });
-    const person = await signUp(gateway.url);
-    // Killed: a stop commits more.
-    await gateway.kill();
-    const file = join(path, 'data.mdb');
-    renumber(file, 'older', 1);
-    const checked = await runCommand(['check', '--data', path]);
+    renumber(join(killed, 'data.mdb'), 'older', 1);
+    const checked = await runCommand(['check', '--data', killed]);
     t.match(checked, { code: 70, stdout: /it has commit .*\n.* 1 findings/ });
-    const refused = await runToEnd(['--data', path, ...PORTS]);
-    t.match(refused, { code: 70, signal: null, stderr: /or continue from an older commit/ });
-    const repaired = await runToEnd(['check', '--use-older-commit', '--data', path]);
+    t.match(await refusedStart(killed), { code: 70, stderr: /or continue from an older commit/ });
+    const repaired = await runCommand(['check', '--use-older-commit', '--data', killed]);
     t.match(repaired, { code: 0, stdout: /nothing is gone: .* 0 findings/s });
-    const again = await launch({ dataPath: path, configuration });
+    const again = await launch({ dataPath: killed, configuration });
     t.equal((await logIn(again.url, person.key)).status, 200);
     t.same(await again.stop(), { code: 0, signal: null });
   },
@@ -183,12 +204,12 @@ t.test(
   'missing journal: a start needs --new-journal, which is refused with 64 if the journal is present',
   async (t) => {
     const { path, journal } = served('missing');
-    const present = await runToEnd(['--data', path, '--new-journal', ...PORTS]);
+    const present = await refusedStart(path, '--new-journal');
     t.equal(present.code, 64);
     t.match(present.stderr, /^gatehouse: --new-journal: .*data\.mdb exists already\n$/);
     for (const make of [() => rmSync(journal), () => writeFileSync(journal, '')]) {
       make();
-      const { code, stderr } = await runToEnd(['--data', path, ...PORTS]);
+      const { code, stderr } = await refusedStart(path);
       t.equal(code, 70);
       t.match(
         stderr,
@@ -199,19 +220,6 @@ t.test(
     t.same(await anew.stop(), { code: 0, signal: null });
     const again = await launch({ dataPath: path, configuration });
     t.same(await again.stop(), { code: 0, signal: null });
-  },
-);
-
-// covers S139
-t.test(
-  'two gateways on one folder: one in another network namespace is refused',
-  { skip: lacking('network namespaces') },
-  async (t) => {
-    const gateway = await launchFor(t, { configuration });
-    const args = ['-n', process.execPath, entryOf(), '--data', gateway.dataPath, ...PORTS];
-    const second = runSync('unshare', args, { env: plainEnvironment() });
-    t.equal(second.status, 70, second.stderr);
-    t.match(second.stderr, /^gatehouse: .* is in use by another process\n$/);
   },
 );
 

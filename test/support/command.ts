@@ -3,6 +3,7 @@
  * half a second of modules for each of them.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { cpSync, mkdtempSync } from 'node:fs';
 import { plainEnvironment } from '../../kit/launch.ts';
 import { run } from '../../src/cli/run.ts';
 
@@ -41,6 +42,13 @@ export async function runCommand(
     Object.assign(process, { env, exit, exitCode });
   }
   return result;
+}
+
+/** A start that must be refused. On a copy of the folder, since a process keeps the lock of its folder to its end. */
+export function refusedStart(dataPath: string, ...args: readonly string[]): Promise<CommandRun> {
+  const copy = mkdtempSync(`${dataPath}-start-`);
+  cpSync(dataPath, copy, { recursive: true });
+  return runCommand(['--data', copy, '--port', '0', '--internal-port', '0', ...args]);
 }
 
 /** Returns what ends it. */

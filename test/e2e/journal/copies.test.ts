@@ -5,12 +5,11 @@ import { join } from 'node:path';
 import t from 'tap';
 import { logIn, type Person, signUp } from '../../../kit/agent.ts';
 import { entryOf, launch, plainEnvironment, runToEnd, TIED } from '../../../kit/launch.ts';
-import { runCommand } from '../../support/command.ts';
+import { refusedStart, runCommand } from '../../support/command.ts';
 import { count } from '../../support/depth.ts';
 
 t.setTimeout(300_000);
 
-const PORTS = ['--port', '0', '--internal-port', '0'];
 const KILLS = count(8);
 /** No modules: their threads are a third of a start. */
 const configuration = {};
@@ -153,7 +152,7 @@ t.test('restore: after one that is killed no start makes an empty journal', asyn
     if (!existsSync(join(target, 'data.mdb'))) {
       cut += 1;
       const says = /a restore into .* was cut off; run it again, or remove/;
-      t.match(await runToEnd(['--data', target, ...PORTS]), { code: 70, stderr: says });
+      t.match(await refusedStart(target), { code: 70, stderr: says });
       t.match(await runCommand(args), { code: 0, stderr: '' }, 'the next one begins anew');
     }
     const gateway = await launch({ dataPath: target, configuration });
