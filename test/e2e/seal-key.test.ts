@@ -1,8 +1,11 @@
 /** `Secrets.sealKey` on the command line: starts with the key, without it, with another one, with a list. */
 import t from 'tap';
 import { launch, runToEnd } from '../../kit/launch.ts';
+import { runCommand } from '../support/command.ts';
 
 t.setTimeout(120_000);
+
+type Run = typeof runToEnd | typeof runCommand;
 
 // covers S131
 t.test('seal key: a journal sealed under a key is served with that key alone', async (t) => {
@@ -12,9 +15,9 @@ t.test('seal key: a journal sealed under a key is served with that key alone', a
   const start = (environment: Record<string, string>, given: object = configuration) =>
     launch({ dataPath, configuration: given, environment });
   t.equal((await (await start({ GATEHOUSE_TEST_SEAL: one })).stop()).code, 0);
-  const refused = async (environment: Record<string, string>) => {
+  const refused = async (environment: Record<string, string>, run: Run = runToEnd) => {
     const args = ['--data', dataPath, '--port', '0', '--internal-port', '0'];
-    const { code, stderr, stdout } = await runToEnd(args, environment);
+    const { code, stderr, stdout } = await run(args, environment);
     t.notMatch(stderr + stdout, two.slice(1), 'no key is printed');
     return [code, stderr.split('\n').filter((line) => line.startsWith('configuration: '))];
   };
@@ -28,7 +31,7 @@ t.test('seal key: a journal sealed under a key is served with that key alone', a
       'configuration: Secrets.sealKey: does not open every API key of this journal: add the key that sealed them to the list',
     ],
   ]);
-  t.same(await refused({ GATEHOUSE_SECRETS_SEAL_KEY: two.slice(1) }), [
+  t.same(await refused({ GATEHOUSE_SECRETS_SEAL_KEY: two.slice(1) }, runCommand), [
     78,
     ['configuration: Secrets.sealKey.0: is not 32 bytes in base64url or hex'],
   ]);

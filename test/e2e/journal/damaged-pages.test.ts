@@ -5,13 +5,17 @@ import { type Person, request, signUp } from '../../../kit/agent.ts';
 import { launch, NO_LIMITS, runToEnd } from '../../../kit/launch.ts';
 import { PAGE_BYTES } from '../../../src/actors/runtime/journal/pages/pages.ts';
 import { hashToken } from '../../../src/domain/ids.ts';
+import { refusedStart } from '../../support/command.ts';
 import { changePage, treeAt, zeroPage } from '../../support/journal-pages.ts';
 
 t.setTimeout(120_000);
 
 const PORTS = ['--port', '0', '--internal-port', '0'];
 
-for (const table of ['index/sidHash', 'timer']) {
+for (const [table, startAgain] of [
+  ['index/sidHash', (dataPath: string) => runToEnd(['--data', dataPath, ...PORTS])],
+  ['timer', refusedStart],
+] as const) {
   // covers S145
   t.test(
     `damaged page: one of ${table} ends the run with 70 and one line, and no start follows`,
@@ -32,10 +36,8 @@ for (const table of ['index/sidHash', 'timer']) {
         .filter((line) => /"level":"(fatal|error)"/.test(line));
       t.equal(lines.length, 1, lines.join('\n'));
       t.match(lines[0], /"msg":"journal failed"/);
-      const again = await runToEnd(['--data', dataPath, ...PORTS]);
-      t.match(again, {
+      t.match(await startAgain(dataPath), {
         code: 70,
-        signal: null,
         stdout: '',
         stderr: /the journal in .* is damaged: .*page [0-9]+ is damaged: .*; restore a backup\n$/,
       });
