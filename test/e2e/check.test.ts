@@ -221,7 +221,11 @@ t.test(
       stderr: /both meta pages .* are good/,
     });
     const gateway = await launch({ dataPath: directory, configuration });
-    t.notMatch(gateway.output().stderr + gateway.output().stdout, /"msg":"journal checked"/, 'it was stopped');
+    t.notMatch(
+      gateway.output().stderr + gateway.output().stdout,
+      /"msg":"journal checked"/,
+      'it was stopped',
+    );
     t.same(await gateway.stop(), { code: 0, signal: null });
   },
 );

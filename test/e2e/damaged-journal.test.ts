@@ -26,7 +26,7 @@ interface Folder {
 }
 
 const good = `${t.testdir({ data: {} })}/data`;
-/** What a kill leaves: a stop commits more. */
+/** It is as a kill leaves it: a stop commits more. */
 const killed = `${good}-killed`;
 let gateway: RunningGateway;
 let person: Person;
@@ -38,7 +38,6 @@ t.before(async () => {
   cpSync(good, killed, { recursive: true });
   gateway.process.kill('SIGCONT');
 });
-
 
 /** A folder that was served and whose gateway was stopped. */
 function served(name: string): Folder {
