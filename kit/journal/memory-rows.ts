@@ -317,28 +317,33 @@ class MemoryAudit {
   #shrink(ring: StoredRing): void {
     const max = this.#rowsMax(ring);
     if (this.#rows.length <= max) return;
-    let over = Math.min(this.#of([ring]).length - max, GONE_PER_RECORD);
+    let over = Math.min(this.rows(ring) - max, GONE_PER_RECORD);
     if (over > 0) this.#rows = this.#rows.filter((row) => row.ring !== ring || --over < 0);
   }
 
   rows(ring: StoredRing): number {
-    return this.#of([ring]).length;
+    return this.#rows.filter((row) => row.ring === ring).length;
   }
 
   page(afterSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[] {
-    return this.#of(rings)
-      .filter(({ seq }) => seq > afterSeq)
-      .slice(0, limit);
+    const page: AuditRow[] = [];
+    for (const row of this.#rows) {
+      if (page.length === limit) break;
+      if (row.seq > afterSeq && isOf(row, rings)) page.push(row);
+    }
+    return page;
   }
 
   before(beforeSeq: number, limit: number, rings?: readonly StoredRing[]): AuditRow[] {
-    return this.#of(rings)
-      .filter(({ seq }) => seq < beforeSeq)
-      .slice(-limit)
-      .reverse();
+    const page: AuditRow[] = [];
+    for (let index = this.#rows.length - 1; index >= 0 && page.length < limit; index -= 1) {
+      const row = this.#rows[index] as AuditRow;
+      if (row.seq < beforeSeq && isOf(row, rings)) page.push(row);
+    }
+    return page;
   }
+}
 
-  #of(rings: readonly StoredRing[] | undefined): readonly AuditRow[] {
-    return rings === undefined ? this.#rows : this.#rows.filter(({ ring }) => rings.includes(ring));
-  }
+function isOf({ ring }: AuditRow, rings: readonly StoredRing[] | undefined): boolean {
+  return rings === undefined || rings.includes(ring);
 }

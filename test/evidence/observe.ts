@@ -37,10 +37,15 @@ export function observeSuite(name: string, report: TestBase): Observation {
 
 /** Calls `read` for settings whose value the program reads, if it is not the default. */
 function observeSettings(read: (setting: SettingName) => void): void {
+  const known = new Set<SettingName>();
   const get: (this: LiveSettings, name: SettingName) => SettingValue = LiveSettings.prototype.get;
   LiveSettings.prototype.get = function observed(this: LiveSettings, name: SettingName): SettingValue {
     const value = get.call(this, name);
-    if (value !== SETTINGS[name].default) read(name);
+    // Programs read settings with every request: each is told once.
+    if (value !== SETTINGS[name].default && !known.has(name)) {
+      known.add(name);
+      read(name);
+    }
     return value;
   } as typeof LiveSettings.prototype.get;
 }

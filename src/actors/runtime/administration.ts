@@ -135,13 +135,14 @@ export class Administration {
 
   /** Counts the oldest records of a ring that may go: the newest of the log stays, positions count on from it. */
   #rowsBefore(ring: StoredRing, beforeMs: number): number {
+    const [oldest] = this.journal.auditPage(0, 1, [ring]);
+    if (oldest === undefined) return 0;
     const rings = isNodeRing(ring) ? NODE_RINGS : SHARED_RINGS;
     const newest = this.journal.auditBefore(Number.MAX_SAFE_INTEGER, 1, rings)[0]?.seq ?? 0;
     const isOver = (row: AuditRow) => isBefore(row, beforeMs) && row.seq !== newest;
     // A damaged record has no time: it goes with the next one that is over.
     const isKept = (row: AuditRow) => row.record !== undefined && !isOver(row);
-    const [oldest] = this.journal.auditPage(0, 1, [ring]);
-    if (oldest === undefined || isKept(oldest)) return 0;
+    if (isKept(oldest)) return 0;
     const batch = this.journal.auditPage(0, AUDIT_BATCH_ROWS, [ring]);
     const kept = batch.findIndex(isKept);
     return batch.slice(0, kept < 0 ? batch.length : kept).findLastIndex(isOver) + 1;

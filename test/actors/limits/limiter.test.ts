@@ -333,20 +333,22 @@ t.test('limiter: a client that a trusted proxy named is not counted by connectio
 });
 
 // covers R96 R99 R108 S30
-t.test('limiter: three million keys in one window stay bounded, and addresses stay limited', async (t) => {
-  const keysMax = 100_000;
+t.test('limiter: half a million keys in one window stay bounded, and addresses stay limited', async (t) => {
+  const keysMax = 10_000;
+  const [addresses, others] = [400_000, 50_000];
   const { limiter } = makeLimiter({ IpRPSLimit: 1, RateLimitWindowSeconds: 5 }, { keysMax });
   const early = '192.0.2.1';
   limiter.chargeAddress(early, 1, START_MS);
-  for (let index = 0; index < 1_000_000; index += 1) {
+  for (let index = 0; index < addresses; index += 1) {
+    limiter.chargeAddress(`10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`, 1, START_MS);
+    if (index >= others) continue;
     limiter.chargeKey('p', `key-${index}`, '10.0.0.1', 1, START_MS);
     limiter.chargeConnection(peer('10.0.0.1', index), 1, START_MS);
-    limiter.chargeAddress(`10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`, 1, START_MS);
   }
   t.equal(limiter.keys(), keysMax);
   const { c, i, p } = limiter.counters();
-  t.equal(c.untracked + p.untracked + keysMax - 1 > 1_900_000, true, 'what was not judged was counted');
-  t.ok(i.limited > 1_000_000 - keysMax - SHARED_COUNTERS * 5, 'new addresses share counters');
+  t.ok(c.untracked + p.untracked > 2 * others - keysMax, 'what was not judged was counted');
+  t.ok(i.limited > addresses - keysMax - SHARED_COUNTERS * 5, 'new addresses share counters');
   t.match(
     limiter.chargeAddress(early, 1, START_MS),
     { allowed: true, remaining: 3 },

@@ -127,16 +127,16 @@ t.test('audit: without a share for anonymous refusals they are only counted', as
 t.test('audit: records older than AuditDays go, in batches, younger ones stay', async (t) => {
   const settings = new LiveSettings({ AuditDays: 2 });
   const actors = createTestActors({ kinds: [], settings });
-  const old: AuditRecord = { utcMs: START_MS, event: 'login', userId: '1', fields: {} };
-  for (let n = 0; n < 2_500; n += 1) actors.system.audit(old);
-  await actors.advance(DAY_MS);
-  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'rest.call' });
-  await actors.advance(DAY_MS - MINUTE_MS);
+  const write = (utcMs: number, event: AuditEvent) =>
+    actors.system.audit({ utcMs, event, userId: '1', fields: {} });
+  for (let n = 0; n < 2_500; n += 1) write(START_MS - 2 * DAY_MS + 5 * MINUTE_MS, 'login');
+  write(START_MS - DAY_MS, 'rest.call');
+  await actors.advance(4 * MINUTE_MS);
   t.equal(recordsOf(actors).length, 2_501);
   await actors.advance(3 * MINUTE_MS);
   t.match(recordsOf(actors), [{ event: 'rest.call' }]);
   settings.set('AuditDays', 1);
-  actors.system.audit({ ...old, utcMs: actors.clock.nowMs, event: 'key_added' });
+  write(actors.clock.nowMs, 'key_added');
   await actors.advance(2 * MINUTE_MS);
   t.match(recordsOf(actors), [{ event: 'key_added' }], 'a changed setting takes effect');
 });

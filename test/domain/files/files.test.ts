@@ -11,6 +11,7 @@ import {
   toUnsignedCrc32,
 } from '../../../src/domain/files/files.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
+import { anyCodePoint } from '../../support/code-points.ts';
 import { runs } from '../../support/depth.ts';
 
 t.test('chunks: they cover the file from its first byte to its last, without gap and overlap', async (t) => {
@@ -134,7 +135,7 @@ t.test(
 t.test('file names: random ones never throw, and one that passes can be a file of its folder', async (t) => {
   t.doesNotThrow(() =>
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (name) => {
+      fc.property(fc.string({ unit: anyCodePoint, maxLength: 300 }), (name) => {
         if (fileNameFault(name, 'exe') !== undefined) return true;
         return !/[/\\\r\n\0]/.test(name) && name !== '..' && Buffer.byteLength(name) <= 255;
       }),

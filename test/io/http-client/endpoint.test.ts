@@ -10,6 +10,7 @@ import {
   proxiedUrl,
 } from '../../../src/io/http-client/endpoint.ts';
 import { type CallFacts, forwardedHeaders, gatewayHeaders } from '../../../src/io/http-client/headers.ts';
+import { anyCodePoint } from '../../support/code-points.ts';
 import { count, runs } from '../../support/depth.ts';
 
 const MODULES = new Map([
@@ -158,7 +159,7 @@ t.test('endpoint: whatever the arguments are, host and path shape do not change'
   const target = endpoint('wallet:/a/{one}/b/{two}');
   fc.assert(
     fc.property(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCodePoint }),
       fc.string(),
       fc.dictionary(fc.string(), fc.jsonValue()),
       (one, two, query) => {

@@ -4,6 +4,7 @@ import { closeAfter } from '../../../kit/close-after.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { INSTRUCTIONS } from '../../../src/io/mcp/instructions.ts';
+import { anyCodePoint } from '../../support/code-points.ts';
 import { runs } from '../../support/depth.ts';
 import { sendRaw, startHttp } from '../../support/http.ts';
 import { type McpFixture, SESSION_IDS, startMcp, TOKENS } from '../../support/mcp.ts';
@@ -248,7 +249,7 @@ t.test('envelope: random batches get one answer for each request, ids in order',
 t.test('envelope: random JSON and random bytes never cost more than a refusal', async (t) => {
   const body = fc.oneof(
     fc.json(),
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCodePoint }),
     fc.jsonValue().map((one) => JSON.stringify([one])),
   );
   await fc.assert(

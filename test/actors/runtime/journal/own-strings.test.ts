@@ -3,12 +3,13 @@ import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import { ownStrings, ownText } from '../../../../src/actors/runtime/journal/own-strings.ts';
+import { anyCodePoint } from '../../../support/code-points.ts';
 import { runs } from '../../../support/depth.ts';
 
 t.test('own strings: every plain value comes back as it was, texts of any characters included', (t) => {
   const text = fc.oneof(
     fc.string({ maxLength: 60 }),
-    fc.string({ unit: 'binary', maxLength: 60 }),
+    fc.string({ unit: anyCodePoint, maxLength: 60 }),
     fc.constantFrom('', '\ud800 lone surrogate', 'exactly 13 ch', 'é'.repeat(20), '\0'.repeat(20)),
   );
   const { value } = fc.letrec((tie) => ({
