@@ -61,13 +61,13 @@ export interface Making {
 
 const FLAGS = { userPresent: 1, userVerified: 4, backupEligible: 8, backedUp: 16, attested: 64 };
 
-export function makePasskey(name: KeyName = 'ES256', idBytes = 32, rsaBits = 2048): Passkey {
+export function makePasskey(name: KeyName = 'ES256', idBytes = 32): Passkey {
   const pair =
     name === 'EdDSA'
       ? generateKeyPairSync('ed25519')
       : name === 'ES256'
         ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
-        : generateKeyPairSync('rsa', { modulusLength: rsaBits });
+        : generateKeyPairSync('rsa', { modulusLength: 2048 });
   const jwk = pair.publicKey.export({ format: 'jwk' });
   const bytes = (part: unknown) => new Uint8Array(Buffer.from(String(part), 'base64url'));
   const cose: Record<KeyName, () => [number, number | Uint8Array][]> = {

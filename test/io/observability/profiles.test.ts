@@ -1,5 +1,5 @@
 /** Profiles of the main thread: what a request may ask, what the file holds, and how many there are. */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createLog } from '../../../src/io/observability/log.ts';
@@ -50,21 +50,29 @@ t.test('profiles: another request than kind and seconds is refused', async (t) =
 
 t.test('profiles: one at a time, and the next one after it', async (t) => {
   const { promise: held, resolve: finish } = promiseOf();
-  const { ask } = start(t, () => held);
-  const first = ask('cpu 5');
-  t.same(await ask('heap 5'), { fault: 'another profile is being taken' });
+  const { ask, time } = start(t, () => held);
+  const first = ask('heap 5');
+  t.same(await ask('cpu 5'), { fault: 'another profile is being taken' });
   finish();
-  t.match((await first).file, /cpuprofile$/);
+  t.match((await first).file, /heapprofile$/);
+  time.nowMs += 1_000;
   t.match((await ask('heap 5')).file, /heapprofile$/);
 });
 
 t.test('profiles: the ten newest are kept', async (t) => {
   const { ask, dataPath, time } = start(t);
-  const files: string[] = [];
-  for (let count = 0; count < 12; count += 1) {
-    files.push((await ask('cpu 1')).file ?? '');
-    time.nowMs += 1_000;
+  const files = [(await ask('heap 1')).file ?? ''];
+  const folder = join(dataPath, 'profiles');
+  for (let second = 1; second < 11; second += 1) {
+    files.push(join(folder, `2025-10-09T08-53-${20 + second}-000Z.cpuprofile`));
+    writeFileSync(files.at(-1) ?? '', '');
   }
-  const kept = readdirSync(join(dataPath, 'profiles')).map((name) => join(dataPath, 'profiles', name));
-  t.same(kept.sort(), files.slice(2));
+  time.nowMs += 11_000;
+  files.push((await ask('heap 1')).file ?? '');
+  t.same(
+    readdirSync(folder)
+      .map((name) => join(folder, name))
+      .sort(),
+    files.slice(2),
+  );
 });

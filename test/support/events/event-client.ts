@@ -1,6 +1,6 @@
 /** A client of event streams on a raw socket: it reads on demand and sees every byte. */
 import net from 'node:net';
-import { EventReader } from './streams.ts';
+import { type Dispatched, EventReader } from './streams.ts';
 
 /** Waiting longer than this for something that should come is a failure. Milliseconds. */
 const TIMEOUT_MS = 20_000;
@@ -26,6 +26,9 @@ export class EventClient {
   readonly socket: net.Socket;
   #rest = Buffer.alloc(0);
   #looks: (() => void)[] = [];
+  /** Those of the first events, which `until` asks for with each piece that arrives. */
+  readonly #numbers: unknown[] = [];
+  #numbered = 0;
 
   constructor(port: number, options: EventClientOptions = {}) {
     this.socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
@@ -89,9 +92,13 @@ export class EventClient {
 
   /** Data of the events of the modules, as numbers or texts of their field `n`. */
   numbers(): unknown[] {
-    return this.reader.events
-      .filter(({ type }) => type !== 'bye' && type !== 'reset')
-      .map(({ data }) => (JSON.parse(data) as { data: { n?: unknown } }).data.n);
+    const { events } = this.reader;
+    for (; this.#numbered < events.length; this.#numbered += 1) {
+      const { type, data } = events[this.#numbered] as Dispatched;
+      if (type === 'bye' || type === 'reset') continue;
+      this.#numbers.push((JSON.parse(data) as { data: { n?: unknown } }).data.n);
+    }
+    return [...this.#numbers];
   }
 
   close(): void {
