@@ -9,12 +9,18 @@ function hasIdleLoader(): boolean {
 }
 
 /**
+ * Tests make and drop many buffers, and V8 marks the whole heap for them on several threads, again and again. One thread
+ * and a larger young generation take a sixth less processor time for the files of `io/files`.
+ */
+const V8_FLAGS = ['--single-threaded-gc', '--min-semi-space-size=16'];
+
+/**
  * The suite in a process of its own, which writes the report and gets what tap says of a time-out. It leads a group: what
  * its tests have started ends with it, also when it was cut off.
  */
 export function runPlain(suite: string): void {
   // The loader adds itself to the environment of every child, whatever `spawn` is given.
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, suite], {
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, ...V8_FLAGS, suite], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     detached: true,
   });

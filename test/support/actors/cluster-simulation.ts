@@ -181,7 +181,8 @@ class History extends ClusterHistory<RuntimeProcess, Disk, ClusterSimulationOpti
     const owner = process.app.ownerOf(asked.id);
     const target = this.cluster.processes.find(({ app }) => app.node.node === owner);
     if (target === undefined || target.paused !== undefined || target.app.system === undefined) return;
-    this.trace(`${target.name}: ask ${asked.id} ${JSON.stringify(asked.command)}`);
+    if (this.options.trace !== undefined)
+      this.trace(`${target.name}: ask ${asked.id} ${JSON.stringify(asked.command)}`);
     target.app.system.ask(this.#kind, asked.id, asked.command, { idempotencyKey: `key-${operation}` }).then(
       (reply) => {
         this.trace(`${target.name}: acknowledged ${operation}`);

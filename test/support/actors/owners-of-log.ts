@@ -8,9 +8,13 @@ export class OwnersOfLog {
   readonly #members = new Members();
   /** Row by which the owner of each partition came to own it. */
   readonly #since: number[] = [];
+  /** Homes of the few actors that are asked for at every step. */
+  readonly #homes = new Map<string, number>();
 
   /** Must be called with every row, in order. */
   read({ body, node, incarnation, position }: LogRow): void {
+    // The type of a row is in its first bytes: those of turns, which are most, need not be read.
+    if (!Buffer.from(body.buffer, body.byteOffset, Math.min(body.length, 16)).includes('member')) return;
     const entry = decodeEntry(body);
     if (entry.type !== 'member') return;
     const before = this.#members.owners;
@@ -21,6 +25,9 @@ export class OwnersOfLog {
 
   /** Does the node own the actor at the newest row, and does it know so at this position? */
   isOwner(node: number, position: number, kind: string, id: string): boolean {
-    return this.#members.ownerOf(kind, id) === node && position >= (this.#since[homeOf(kind, id)] ?? 0);
+    const name = `${kind} ${id}`;
+    const home = this.#homes.get(name) ?? homeOf(kind, id);
+    this.#homes.set(name, home);
+    return this.#members.owners[home] === node && position >= (this.#since[home] ?? 0);
   }
 }

@@ -3,7 +3,7 @@
  * With a fake socket first, then over the real HTTP server.
  */
 
-import { createHash, randomBytes, randomInt } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
@@ -22,7 +22,7 @@ import {
 import type { FileStorage, StoredFile } from '../../../../src/io/files/storage/port.ts';
 import { Throttle } from '../../../../src/io/files/throttle.ts';
 import type { OutgoingBody, OutgoingSource } from '../../../../src/io/http/exchange/stream.ts';
-import { runs } from '../../../support/depth.ts';
+import { count, runs } from '../../../support/depth.ts';
 import { FREE_PACE, SID, startDownloads } from '../../../support/files/downloads.ts';
 import { connectRaw, promiseOf, requestText } from '../../../support/http.ts';
 
@@ -406,21 +406,19 @@ t.test('buffers: no mix of answers exceeds the bounds, and all buffers are retur
 
 t.test('front: 8 large files at once arrive whole, on connections that are kept', async (t) => {
   const { http, codes, put, downloads } = await startDownloads(t);
-  const bytes = randomBytes(9 * MIB + 7);
+  const bytes = randomBytes(3 * MIB + 7);
   await put('7', bytes);
-  const sum = createHash('sha256').update(bytes).digest('hex');
   const path = `/auth/v2/file/${codes.encode('7')}`;
-  const sums: string[] = [];
+  const same: boolean[] = [];
   await Promise.all(
     Array.from({ length: 8 }, async () => {
       for (let round = 0; round < 3; round += 1) {
         const response = await fetch(http.url + path);
-        const body = Buffer.from(await response.arrayBuffer());
-        sums.push(createHash('sha256').update(body).digest('hex'));
+        same.push(Buffer.from(await response.arrayBuffer()).equals(bytes));
       }
     }),
   );
-  t.same(sums, new Array(24).fill(sum));
+  t.same(same, new Array(24).fill(true));
   const connection = connectRaw(http.port);
   connection.send(requestText('GET', path, { Range: 'bytes=1-' }));
   const long = await connection.answer();
@@ -437,8 +435,9 @@ t.test('front: any mix of downloads at once, some given up: every byte is the ri
   const { http, codes, put, downloads } = await startDownloads(t);
   const contents = [1, 4_096, 20_000, 32_768, 32_769, 300_000, 1_000_000].map((size) => randomBytes(size));
   for (const [index, bytes] of contents.entries()) await put(String(index), bytes);
+  const turns = count(40);
   const client = async () => {
-    for (let turn = 0; turn < 40; turn += 1) {
+    for (let turn = 0; turn < turns; turn += 1) {
       const id = randomInt(contents.length);
       const bytes = contents[id] ?? Buffer.alloc(0);
       const first = randomInt(bytes.length);
@@ -490,12 +489,12 @@ t.test('front: large ranges and many of them are exact', async (t) => {
 t.test('front: a client that leaves during a download frees all it used', async (t) => {
   const { http, put, downloads } = await startDownloads(t);
   await put('7', randomBytes(20 * MIB));
-  const connections = Array.from({ length: 20 }, () => connectRaw(http.port));
+  const connections = Array.from({ length: 8 }, () => connectRaw(http.port));
   for (const connection of connections) connection.send(requestText('GET', '/auth/v1/file/7', COOKIE));
-  while (http.finished.length + downloads.counters().buffers.answers < 20)
+  while (http.finished.length + downloads.counters().buffers.answers < 8)
     await new Promise((resolve) => setImmediate(resolve));
   for (const connection of connections) connection.close();
-  while (http.finished.length < 20) await new Promise((resolve) => setImmediate(resolve));
+  while (http.finished.length < 8) await new Promise((resolve) => setImmediate(resolve));
   while (downloads.counters().buffers.large > 0) await new Promise((resolve) => setImmediate(resolve));
   t.same(http.bugs, []);
   t.equal(downloads.counters().broken, 0, 'the client’s doing');
@@ -505,7 +504,7 @@ t.test('front: a client that leaves during a download frees all it used', async 
 
 t.test('front: one that reads after uWebSockets.js alone would have left gets every byte', async (t) => {
   const { http, put } = await startDownloads(t, { unreadMs: 2 * UWS_ENDED_MS });
-  const bytes = randomBytes(50 * MIB);
+  const bytes = randomBytes(20 * MIB);
   await put('7', bytes);
   const pieces: Buffer[] = [];
   const socket = connect({ port: http.port, host: '127.0.0.1' });

@@ -106,9 +106,9 @@ t.test('bucket: a large file is sent in parts of 8 MiB with their checksums, two
     t.match(request.headers['x-amz-checksum-crc32'], /^[A-Za-z0-9+/]{6}==$/);
     return undefined;
   };
-  const bytes = Buffer.alloc(41 * MIB + 5, 'abcdefghijklm');
+  const bytes = Buffer.alloc(25 * MIB + 5, 'abcdefghijklm');
   await storeFile(storage, KEY, bytes);
-  t.same(numbers.sort(), ['1', '2', '3', '4', '5', '6'], 'each number once');
+  t.same(numbers.sort(), ['1', '2', '3', '4'], 'each number once');
   t.equal(server.partsMost, 2);
   t.ok(server.objects.get(OBJECT)?.bytes.equals(bytes));
   t.equal(server.transfers.size, 0);
@@ -121,17 +121,17 @@ t.test('bucket: a large file is sent in parts of 8 MiB with their checksums, two
   );
 });
 
-t.test('bucket: parts of ten files at once are eight at most', async (t) => {
+t.test('bucket: parts of five files at once are eight at most', async (t) => {
   const { server, storage } = await setUp(t, { forgets: true }, UNHURRIED_MS);
-  // Ten files of three parts: more than may be under way.
-  const keys = Array.from({ length: 10 }, (_, at) => ({ owner: '7', fileId: String(2_000 + at) }));
+  // Five files, of each two parts at once: more than may be under way.
+  const keys = Array.from({ length: 5 }, (_, at) => ({ owner: '7', fileId: String(2_000 + at) }));
   for (const key of keys) {
     await storage.create(key);
     await writePart(storage, key, LARGE.subarray(0, 17 * MIB));
   }
   await Promise.all(keys.map((key) => storage.publish(key, 17 * MIB)));
   t.equal(server.partsMost, 8);
-  t.equal(server.objects.size, 10);
+  t.equal(server.objects.size, 5);
 });
 
 t.test('bucket: what passes by itself is tried again, four times', async (t) => {
