@@ -41,7 +41,7 @@ function observeSettings(read: (setting: SettingName) => void): void {
   const get: (this: LiveSettings, name: SettingName) => SettingValue = LiveSettings.prototype.get;
   LiveSettings.prototype.get = function observed(this: LiveSettings, name: SettingName): SettingValue {
     const value = get.call(this, name);
-    // Programs read settings with every request: each is told once.
+    // Programs read settings with every request: the first read of each is enough.
     if (value !== SETTINGS[name].default && !known.has(name)) {
       known.add(name);
       read(name);
