@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
+import { anyCodePoint } from '../../kit/code-points.ts';
 import { itemSpans, memberSpan, memberSpans, numberFault } from '../../src/domain/raw-json.ts';
-import { anyCodePoint } from '../support/code-points.ts';
 import { runs } from '../support/depth.ts';
 
 const slice = (text: string, key: string) => {

@@ -4,6 +4,7 @@
  */
 import fc from 'fast-check';
 import t from 'tap';
+import { anyCodePoint } from '../../../kit/code-points.ts';
 import { ONE_TIME_CODES_ID } from '../../../src/actors/codes/code-messages.ts';
 import {
   type CodeProtocol,
@@ -21,7 +22,6 @@ import { networksOf } from '../../../src/domain/limits/networks.ts';
 import { LiveSettings, type SettingName } from '../../../src/domain/settings/settings.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/domain/time.ts';
 import { createTestActors, type TestActors } from '../../support/actors/actors.ts';
-import { anyCodePoint } from '../../support/code-points.ts';
 import { type ChatFixture, startChat, wrongCode } from '../../support/codes.ts';
 import { runs } from '../../support/depth.ts';
 import { step } from '../../support/steps.ts';

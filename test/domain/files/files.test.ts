@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
+import { anyCodePoint } from '../../../kit/code-points.ts';
 import {
   CHUNK_BYTES,
   chunkCount,
@@ -11,7 +12,6 @@ import {
   toUnsignedCrc32,
 } from '../../../src/domain/files/files.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
-import { anyCodePoint } from '../../support/code-points.ts';
 import { runs } from '../../support/depth.ts';
 
 t.test('chunks: they cover the file from its first byte to its last, without gap and overlap', async (t) => {

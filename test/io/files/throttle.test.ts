@@ -65,7 +65,7 @@ t.test('throttle: no second passes more than the quota and its savings, for any 
           const { time, throttle } = setUp({ FileDownloadBytesPerSecond: quota });
           let passed = 0;
           let done = 0;
-          // As much as passes in ten seconds: the streams of a small quota end soon too.
+          // No stream has more than passes in ten seconds: those of a small quota end soon too.
           for (const size of sizes.map((each) => Math.min(each, 10 * quota))) {
             const stream = throttle.open('download', CALLER);
             const step = (left: number): void => {

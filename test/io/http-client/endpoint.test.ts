@@ -1,6 +1,7 @@
 /** Endpoints and headers of backend calls: what arguments and clients can and cannot change. */
 import fc from 'fast-check';
 import t from 'tap';
+import { anyCodePoint } from '../../../kit/code-points.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { LoginType, SessionContext } from '../../../src/domain/sessions.ts';
 import {
@@ -10,7 +11,6 @@ import {
   proxiedUrl,
 } from '../../../src/io/http-client/endpoint.ts';
 import { type CallFacts, forwardedHeaders, gatewayHeaders } from '../../../src/io/http-client/headers.ts';
-import { anyCodePoint } from '../../support/code-points.ts';
 import { count, runs } from '../../support/depth.ts';
 
 const MODULES = new Map([

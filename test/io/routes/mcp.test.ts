@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { closeAfter } from '../../../kit/close-after.ts';
+import { anyCodePoint } from '../../../kit/code-points.ts';
 import { SharedBounds } from '../../../src/domain/limits/shared-bounds.ts';
 import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import { INSTRUCTIONS } from '../../../src/io/mcp/instructions.ts';
-import { anyCodePoint } from '../../support/code-points.ts';
 import { runs } from '../../support/depth.ts';
 import { sendRaw, startHttp } from '../../support/http.ts';
 import { type McpFixture, SESSION_IDS, startMcp, TOKENS } from '../../support/mcp.ts';

@@ -1,9 +1,9 @@
 /** The log line of a webhook attempt: what it holds, what it never holds, its bound, and when it is written. */
 import fc from 'fast-check';
 import t from 'tap';
+import { anyCodePoint } from '../../../kit/code-points.ts';
 import { MINUTE_MS, toIso } from '../../../src/domain/time.ts';
 import { attemptLine, createAttemptLog, type LoggedAttempt } from '../../../src/io/webhooks/attempt-log.ts';
-import { anyCodePoint } from '../../support/code-points.ts';
 import { runs } from '../../support/depth.ts';
 import { startRig } from '../../support/events/webhooks.ts';
 

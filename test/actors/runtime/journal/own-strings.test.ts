@@ -2,8 +2,8 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
+import { anyCodePoint } from '../../../../kit/code-points.ts';
 import { ownStrings, ownText } from '../../../../src/actors/runtime/journal/own-strings.ts';
-import { anyCodePoint } from '../../../support/code-points.ts';
 import { runs } from '../../../support/depth.ts';
 
 t.test('own strings: every plain value comes back as it was, texts of any characters included', (t) => {

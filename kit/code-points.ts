@@ -5,7 +5,7 @@ const SURROGATES_FROM = 0xd800;
 const SURROGATES = 0x800;
 const LAST = 0x10ffff;
 
-/** What fast-check's own unit `binary` is, which first fills a table of all million code points. */
+/** The same as fast-check's unit `binary`, which first fills a table of all million code points. */
 export const anyCodePoint = fc.nat({ max: LAST - SURROGATES }).map(
   (index) => String.fromCodePoint(index < SURROGATES_FROM ? index : index + SURROGATES),
   (character) => {
