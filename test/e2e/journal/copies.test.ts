@@ -144,6 +144,7 @@ t.test('backup: one that is killed leaves no journal, or a whole one with its re
 
 // covers S147
 t.test('restore: after one that is killed no start makes an empty journal', async (t) => {
+  const { rows } = receiptOf(backup);
   let cut = 0;
   for (let kill = 0; kill < KILLS; kill += 1) {
     const target = join(root, `data-${kill}`);
@@ -155,6 +156,10 @@ t.test('restore: after one that is killed no start makes an empty journal', asyn
       t.match(await refusedStart(target), { code: 70, stderr: says });
       t.match(await runCommand(args), { code: 0, stderr: '' }, 'the next one begins anew');
     }
+    const { code, stdout } = await runCommand(['check', '--data', target]);
+    t.equal(code, 0);
+    t.match(stdout, `: ${rows} rows in 30 tables, 0 findings\n`);
+    if (kill < KILLS - 1) continue;
     const gateway = await launch({ dataPath: target, configuration });
     t.equal((await logIn(gateway.url, person.key)).status, 200);
     t.same(await gateway.stop(), { code: 0, signal: null });
