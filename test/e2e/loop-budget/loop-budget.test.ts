@@ -42,7 +42,7 @@ const PARTS = {
   fields: { full: 4, gate: 12, quick: 40 },
   tools: { full: 1, gate: 4, quick: 12 },
   answers: { full: 2, gate: 8, quick: 30 },
-  events: { full: 1, gate: 2, quick: 8 },
+  events: { full: 1, gate: 2, quick: 4 },
 } as const;
 type Group = keyof typeof PARTS;
 
