@@ -180,7 +180,8 @@ export class RunningSystem implements ActorSystem {
 
   remembers(kind: AnyKind, id: string, idempotencyKey: string): boolean {
     if (!this.exists(kind, id)) return false;
-    return this.#admission.acquire(kind, id, { type: 'remembers' }).ring?.get(idempotencyKey) !== undefined;
+    const { ring, unanswered } = this.#admission.acquire(kind, id, { type: 'remembers' });
+    return ring?.get(idempotencyKey) !== undefined || unanswered?.has(idempotencyKey) === true;
   }
 
   tell<P extends AnyProtocol>(kind: KindOf<P>, id: string, command: P['command']): Promise<void>;

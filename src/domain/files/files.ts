@@ -70,6 +70,11 @@ export function isUndecided(error: ErrorName): boolean {
   return UNDECIDED.has(error);
 }
 
+/** Returns the error of a completion that an earlier run may have ended: without an answer of the module it is undecided. */
+export function repeatedCompletionError(error: ErrorName): ErrorName {
+  return error === 'ModuleFailed' ? 'TaskTimedOut' : error;
+}
+
 /** Refusals of a pending message after which there is none to take back. */
 const NOTHING_MADE: ReadonlySet<ErrorName> = new Set(['Forbidden', 'LinkedMessageNotFound']);
 

@@ -17,6 +17,8 @@ import type { ModuleClient } from './client.ts';
 const CALL_TIMEOUT_MS = 10 * SECOND_MS;
 /** `error.code` of a module for a message that it does not have (docs/modules.md). */
 const UNKNOWN_MESSAGE = 2204;
+/** A proxy answers them in place of a module that is away. */
+const AWAY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 /** Personal chats whose ids are cached, about 100 bytes each; the oldest entry leaves first. */
 const PERSONAL_CHATS_MAX = 10_000;
 /** RFC 9110 8.3.1, in lower case, with at most a charset. */
@@ -119,7 +121,7 @@ class ChatFileCalls implements ChatFiles {
     const digest = sha256 === undefined ? {} : { sha256 };
     const body = { fileId, sizeBytes, crc32, ...digest, ...(content === undefined ? {} : { content }) };
     const result = await this.#post('files/complete', body);
-    return isSuccess(result) ? ok(null) : failed(writeFailure(result, [403]));
+    return isSuccess(result) ? ok(null) : failed(completionFailure(result));
   }
 
   async cancel(uploadKey: string): Promise<PortResult<null>> {
@@ -198,6 +200,12 @@ function isSuccess(result: ModuleResult): result is Answered {
 /** Statuses that mean the user may not post there are `Forbidden`; all others are a failed call (spec 4.6). */
 function writeFailure(result: ModuleResult, forbidden: readonly number[]): ErrorName {
   return result.ok && forbidden.includes(result.answer.status) ? 'Forbidden' : 'ChartApiFileError';
+}
+
+/** `ModuleFailed`: no answer of the module, which may have completed the message. `Overloaded`: it was not asked. */
+function completionFailure(result: ModuleResult): ErrorName {
+  if (!result.ok) return result.error === 'Overloaded' ? 'Overloaded' : 'ModuleFailed';
+  return AWAY_STATUSES.has(result.answer.status) ? 'ModuleFailed' : writeFailure(result, [403]);
 }
 
 /** The chat exists, but not the message to which the file is linked. */

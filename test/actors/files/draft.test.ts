@@ -335,6 +335,22 @@ t.test(
   },
 );
 
+t.test('draft: a completion after a restart waits for a module that is away: it may be done', async (t) => {
+  const { world, fileId, stream } = await streaming();
+  world.disk.late = true;
+  t.equal(await refused(finish(world, fileId, stream)), 'TaskTimedOut');
+  await world.actors.restart();
+  world.disk.late = undefined;
+  world.chat.mode = 'cut';
+  await world.actors.advance(MINUTE_MS);
+  t.match(await view(world, fileId), { phase: 'completing' });
+  t.same(world.disk.files.get(fileId), BYTES);
+  world.chat.mode = 'ok';
+  await world.actors.advance(10_000);
+  t.same(world.disk.files.get(fileId), BYTES);
+  t.match(world.chat.byFile(fileId), { state: 'complete' });
+});
+
 t.test(
   'draft: an owner who left the chat gets Forbidden, a full disk at the completion is 1013',
   async (t) => {

@@ -149,25 +149,49 @@ t.test('chat files: only 404 with 2204 to a linked message is about that message
   }
 });
 
-t.test('chat files: a module that is down, answers 500 or is cut off is ChartApiFileError', async (t) => {
-  const { files, fault } = await opened(t);
-  for (const mode of ['down', 'error', 'cut']) {
-    await fault(mode);
-    t.same(await files.create({ ...FILE, uploadKey: mode }), refused('ChartApiFileError'), mode);
+t.test(
+  'chat files: a module that is down, answers 500 or is cut off has failed; a completion may be done',
+  async (t) => {
+    const { files, fault } = await opened(t);
+    for (const mode of ['down', 'error', 'cut']) {
+      await fault(mode);
+      t.same(await files.create({ ...FILE, uploadKey: mode }), refused('ChartApiFileError'), mode);
+      t.same(
+        await files.create({ ...FILE, uploadKey: mode, chatId: null }),
+        refused('ChartApiFileError'),
+        mode,
+      );
+      t.same(
+        await files.complete({ fileId: '5', userId: '7', sizeBytes: 1, crc32: 1 }),
+        refused(mode === 'error' ? 'ChartApiFileError' : 'ModuleFailed'),
+      );
+      t.same(await files.cancel(mode), refused('ChartApiFileError'));
+      t.same(await files.describe('5', null), refused('ModuleFailed'));
+    }
+    await fault('ok');
+    t.same(await files.cancel('cut'), { ok: true, value: null }, 'what the cut call had made is given up');
+  },
+);
+
+t.test('chat files: a completion that no module has judged says so', async (t) => {
+  const file = { fileId: '5', userId: '7', sizeBytes: 1, crc32: 1 };
+  for (const [status, row] of [
+    [404, 'ChartApiFileError'],
+    [500, 'ChartApiFileError'],
+    [502, 'ModuleFailed'],
+    [503, 'ModuleFailed'],
+    [504, 'ModuleFailed'],
+  ] as const)
+    t.same(await filesOver(async () => answer(status, '{}')).complete(file), refused(row), `${status}`);
+  for (const [error, row] of [
+    ['Overloaded', 'Overloaded'],
+    ['ModuleUnavailable', 'ModuleFailed'],
+  ] as const)
     t.same(
-      await files.create({ ...FILE, uploadKey: mode, chatId: null }),
-      refused('ChartApiFileError'),
-      mode,
+      await filesOver(async () => ({ ok: false, error, reason: 'planted', elapsedMs: 0 })).complete(file),
+      refused(row),
+      error,
     );
-    t.same(
-      await files.complete({ fileId: '5', userId: '7', sizeBytes: 1, crc32: 1 }),
-      refused('ChartApiFileError'),
-    );
-    t.same(await files.cancel(mode), refused('ChartApiFileError'));
-    t.same(await files.describe('5', null), refused('ModuleFailed'));
-  }
-  await fault('ok');
-  t.same(await files.cancel('cut'), { ok: true, value: null }, 'what the cut call had made is given up');
 });
 
 t.test('chat files: an invalid answer of the chat module is a failure', async (t) => {

@@ -3,7 +3,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { draft } from '../../../src/actors/files/v2/draft.ts';
+import { LiveSettings } from '../../../src/domain/settings/settings.ts';
 import type { FileStorage } from '../../../src/io/files/storage/port.ts';
+import { findUpload, openDraft, SlotRotation } from '../../../src/io/files/upload/draft-access.ts';
+import { createDraftWorld } from '../../support/files/draft-world.ts';
 import {
   type DraftFixture,
   OTHER_HEADERS,
@@ -518,6 +521,60 @@ t.test('v2 stream: a new draft takes the place of the upload that is complete fo
   const { complete, known } = uploadsOf(t, fixture);
   const uploads = [await complete(), await complete(), await complete(), await complete(), await complete()];
   t.same(await Promise.all(uploads.map(known)), [false, false, true, true, true]);
+});
+
+t.test(
+  'v2 stream: nodes that use the slots of one owner in turn forget no upload while a slot is free',
+  async (t) => {
+    const { actors, disk } = createDraftWorld();
+    const session = { loginType: null, userId: OWNER_ID };
+    const call = { session, actors: actors.system, settings: new LiveSettings() };
+    const [one, two] = [new SlotRotation(), new SlotRotation()];
+    const known: string[] = [];
+    for (const rotation of [one, two, one, two]) {
+      const create = { ...call, query: { fileName: 'a.bin' }, body: {}, idempotencyKey: undefined };
+      const { fileId } = await openDraft(create, rotation);
+      const at = { ownerId: OWNER_ID, fileId };
+      const slot = actors.system.lookup('draft', fileId) ?? '';
+      const begin = { type: 'beginStream' as const, ...at, offsetBytes: 0, appends: true, keeps: true };
+      const begun = await actors.system.ask(draft, slot, begin);
+      if (!begun.begun) throw new Error('no stream begins');
+      disk.write(fileId, 0, BYTES);
+      const end = { type: 'finishBody' as const, fileId, sizeBytes: BYTES.length, crc32: crc32(BYTES) };
+      await actors.system.ask(draft, slot, { ...end, stream: begun.stream });
+      known.push(fileId);
+    }
+    const { nowMs } = actors.clock;
+    const found = await Promise.all(known.map((fileId) => findUpload({ ...call, nowMs }, fileId)));
+    t.same(
+      found.map(({ fileId }) => fileId),
+      known,
+    );
+  },
+);
+
+t.test('v2 draft: a repeat with an Idempotency-Key beside the first gets the draft of that', async (t) => {
+  const { actors, chat } = createDraftWorld();
+  let answer = () => {};
+  const create = chat.create.bind(chat);
+  const isAsked = new Promise<void>((resolve) => {
+    chat.create = async (file) => {
+      resolve();
+      await new Promise<void>((mayAnswer) => {
+        answer = mayAnswer;
+      });
+      return await create(file);
+    };
+  });
+  const session = { loginType: null, userId: OWNER_ID };
+  const call = { session, actors: actors.system, settings: new LiveSettings(), idempotencyKey: 'key-1' };
+  const rotation = new SlotRotation();
+  const open = () => openDraft({ ...call, query: { fileName: 'a.bin' }, body: {} }, rotation);
+  const first = open();
+  await isAsked;
+  const second = open();
+  answer();
+  t.same(await second, await first);
 });
 
 function uploadsOf(t: Test, fixture: DraftFixture) {

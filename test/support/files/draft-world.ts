@@ -58,12 +58,12 @@ export class FakeChat implements ChatFilePort {
 
   async complete(file: { fileId: string; userId: string; sizeBytes: number; crc32: number }) {
     this.calls.push('complete');
-    if (this.mode === 'down') return fail('ChartApiFileError');
+    if (this.mode === 'down') return fail('ModuleFailed');
     if (this.outsiders.has(file.userId)) return fail('Forbidden');
     const message = this.byFile(file.fileId);
     if (message === undefined || message.state === 'cancelled') return fail('ChartApiFileError');
     Object.assign(message, { state: 'complete', sizeBytes: file.sizeBytes, crc32: file.crc32 });
-    return this.mode === 'cut' ? fail('ChartApiFileError') : OK;
+    return this.mode === 'cut' ? fail('ModuleFailed') : OK;
   }
 
   async cancel(uploadKey: string): Promise<PortResult<null>> {

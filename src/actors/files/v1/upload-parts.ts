@@ -9,6 +9,7 @@ import {
   FILE_HARD_CAP_BYTES,
   type FileKey,
   isUndecided,
+  repeatedCompletionError,
 } from '../../../domain/files/files.ts';
 import type { AuditRecord } from '../../runtime/actor.ts';
 import {
@@ -236,7 +237,7 @@ async function publish(
   if (!published.ok) return result(published.error);
   if (published.value.length > 0) return result(null, published.value);
   const completed = await chatFiles.complete({ fileId, userId, sizeBytes, crc32 });
-  if (!completed.ok) return result(completed.error);
+  if (!completed.ok) return result(restarted ? repeatedCompletionError(completed.error) : completed.error);
   files.release(uploadKey);
   return result(null);
 }

@@ -7,6 +7,7 @@ import {
   completionRefusal,
   type FileKey,
   isUndecided,
+  repeatedCompletionError,
 } from '../../../domain/files/files.ts';
 import { type FileSegment, segmentKey, wholeSegment } from '../../../domain/files/segments.ts';
 import type { SettingsReader } from '../../../domain/settings/settings.ts';
@@ -143,6 +144,7 @@ async function publishAndComplete(
     crc32,
     ...digest,
   });
+  if (!completed.ok && restarted) return { ok: false, error: repeatedCompletionError(completed.error) };
   // The file is there whatever becomes of its parts: a sweep finds those that stay.
   if (completed.ok && draft.segments !== undefined)
     await files.removeSegments(key, numbersOf(draft.segments));

@@ -101,7 +101,7 @@ type DraftQuery =
   | { readonly type: 'draft'; readonly ownerId: string; readonly fileId: string }
   | { readonly type: 'part' };
 
-/** Is this slot free? The opening turn decides. `forgets`: also one that remembers a complete upload. */
+/** Is this slot free? The opening turn decides. `forgets`: also one that still answers a repeat of a complete upload. */
 interface IsFree {
   readonly type: 'isFree';
   readonly forgets: boolean;
@@ -160,7 +160,8 @@ export const draft = defineActor<DraftState, DraftProtocol, DraftEvent>({
     dropOwned,
   },
   query: {
-    isFree: ({ phase, finished }, { forgets }) => phase === 'free' && (forgets || finished === undefined),
+    isFree: ({ phase, finished }, { forgets }, _volatile, { nowMs }) =>
+      phase === 'free' && (forgets || finished === undefined || finished.untilMs <= nowMs),
     part: (state) => state.draft?.fileId ?? null,
     finished: (state, query) => finishedUploadOf(state, query) ?? null,
     draft(state, query) {

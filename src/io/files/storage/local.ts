@@ -3,7 +3,7 @@
  * directory (spec 4.8). For the order of syncs see workers/part-files.ts.
  */
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
-import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
+import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
 import type { FileSegment } from '../../../domain/files/segments.ts';
 import { keepNewest } from '../../../domain/limits/newest.ts';
 import type { PublishPartTask } from '../../../workers/part-files.ts';
@@ -113,12 +113,9 @@ export class LocalStorage implements FileStorage {
 
   publishCopy(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]> {
     const original = partName(key);
-    const sizeBytes = fileBytes(chunks);
     return this.#guard('publishing a copy of', key, () =>
-      this.#space.use(original, sizeBytes, () =>
-        this.#parts.publishCopy(key, chunks, (part, late) =>
-          this.#publish(key, { part, original, sizeBytes, partBytesMax: sizeBytes }, late),
-        ),
+      this.#joins.publishCopy(key, chunks, ({ name, ...bounds }, late) =>
+        this.#publish(key, { part: name, original, ...bounds }, late),
       ),
     );
   }

@@ -10,7 +10,7 @@ import { hostname } from 'node:os';
 import type { WorkerPort } from '../../../actors/runtime/ports.ts';
 import type { FileServerConfiguration } from '../../../domain/config/file-servers.ts';
 import { GatewayError } from '../../../domain/errors.ts';
-import { type ChunkBytes, type FileKey, fileBytes } from '../../../domain/files/files.ts';
+import type { ChunkBytes, FileKey } from '../../../domain/files/files.ts';
 import { type PartBounds, partFault } from '../../../domain/files/part-bounds.ts';
 import { type FileSegment, PIECE_BYTES } from '../../../domain/files/segments.ts';
 import { type Clock, DAY_MS } from '../../../domain/time.ts';
@@ -148,15 +148,12 @@ export class RemoteStorage implements FileStorage {
   }
 
   publishCopy(key: FileKey, chunks: readonly ChunkBytes[]): Promise<readonly number[]> {
-    const sizeBytes = fileBytes(chunks);
     const { direct } = this;
     if (direct !== undefined)
       return this.#counted(direct.publishChunks(key, chunks), (lost) => lost.length === 0);
     return this.#guard('publishing a copy of', key, () =>
-      this.#space.use(partName(key), sizeBytes, () =>
-        this.#parts.publishCopy(key, chunks, (name, late) =>
-          this.#publish(key, name, { sizeBytes, partBytesMax: sizeBytes }, late),
-        ),
+      this.#joins.publishCopy(key, chunks, ({ name, ...bounds }, late) =>
+        this.#publish(key, name, bounds, late),
       ),
     );
   }

@@ -59,7 +59,7 @@ interface UploadCall extends Pick<RouteContext<unknown, unknown, unknown>, 'acto
 }
 
 interface DraftCall {
-  readonly session: SessionContext;
+  readonly session: Uploader;
   readonly query: Static<typeof draftQuery>;
   readonly body: Static<typeof draftBody>;
   readonly idempotencyKey: string | undefined;
@@ -71,8 +71,8 @@ interface DraftCall {
 const ROTATIONS_MAX = 10_000;
 
 /**
- * The slot that each owner used last, on this node alone. The next slot in turn remembers the oldest upload, so a new draft
- * is found without asking every slot.
+ * The slot that each owner used last, on this node alone. The next slot in turn is free as a rule, or remembers the oldest
+ * upload, so a new draft is found without asking every slot.
  */
 export class SlotRotation {
   readonly #last = new Map<string, number>();
@@ -105,7 +105,7 @@ export async function openDraft(call: DraftCall, rotation: SlotRotation): Promis
   }
   const next = rotation.next(ownerId, slots.length);
   const inTurn = [...slots.keys()].map((index) => (index + (next ?? 0)) % slots.length);
-  for (const forgets of next === undefined ? [false, true] : [true]) {
+  for (const forgets of [false, true]) {
     for (const index of inTurn) {
       const slot = slots[index] ?? '';
       if (!(await actors.query(draft, slot, { type: 'isFree', forgets }))) continue;

@@ -13,6 +13,7 @@ import type { TaskName } from '../../../../src/workers/tasks.ts';
 import { inlineWorkers } from '../../../support/account.ts';
 import { readStored, temporaryFolder, writePart } from '../../../support/files/file-storage.ts';
 import { SlowWorkers } from '../../../support/files/slow-workers.ts';
+import { localStorage } from '../../../support/files/storages.ts';
 import { rejectsWith } from '../../../support/rejections.ts';
 
 const KEY = { owner: '7', fileId: '1001' };
@@ -70,6 +71,29 @@ t.test(
     }
   },
 );
+
+t.test('part tasks: a node without room for a copy finds the file that another node has made', async (t) => {
+  const root = temporaryFolder(t);
+  const former = localStorage(t, { root, isShared: true }).storage;
+  const { storage: owner } = localStorage(t, { root, isShared: true, freeSpace: async () => 0 });
+  const chunks = [{ sizeBytes: BYTES.length, crc32: crc32(BYTES) }];
+  const [first, second] = [
+    { number: 1, endBytes: 2, crc32: crc32(BYTES.subarray(0, 2)), isOpen: true as const },
+    { number: 2, endBytes: BYTES.length, crc32: crc32(BYTES) },
+  ];
+  const joined = { owner: '7', fileId: '1002' };
+  for (const key of [KEY, { ...joined, segment: 1 }, { ...joined, segment: 2 }]) await former.create(key);
+  await writePart(former, KEY, BYTES);
+  await writePart(former, { ...joined, segment: 1 }, BYTES.subarray(0, 2));
+  await writePart(former, { ...joined, segment: 2 }, BYTES.subarray(2), 2);
+  await rejectsWith(t, owner.publishCopy(KEY, chunks), 'StorageFull');
+  await rejectsWith(t, owner.publishSegments(joined, [first, second]), 'StorageFull');
+  t.same(await former.publishCopy(KEY, chunks), []);
+  t.equal(await former.publishSegments(joined, [first, second]), true);
+  t.same(await owner.publishCopy(KEY, chunks), []);
+  t.equal(await owner.publishSegments(joined, [first, second]), true);
+  for (const key of [KEY, joined]) t.same(await readStored(owner, key), BYTES);
+});
 
 /** A storage whose tasks of these names settle when the test says so. */
 function startSlow(t: Test, ...slow: readonly TaskName[]) {

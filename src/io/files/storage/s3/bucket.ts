@@ -134,8 +134,7 @@ export class Bucket implements FileServer {
     try {
       await work();
     } catch (error) {
-      const stored = await this.sizeOf(path).catch(() => undefined);
-      if (stored !== sizeBytes) throw error;
+      if ((await this.sizeOf(path)) !== sizeBytes) throw error;
     }
   }
 
