@@ -18,13 +18,16 @@ const running = new AsyncLocalStorage<CommandRun>();
 
 class Ended extends Error {}
 
+/** A start listens to them to the end of its process. */
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
 /** Runs a command that ends by itself: no `serve`. One at a time: exit code and environment are those of the process. */
 export async function runCommand(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
 ): Promise<CommandRun> {
   const { env, exit, exitCode } = process;
-  const stop = (['stdout', 'stderr'] as const).map(taken);
+  const stop = [...(['stdout', 'stderr'] as const).map(taken), ...SIGNALS.map(signalListeners)];
   const result: CommandRun = { code: 0, stdout: '', stderr: '' };
   process.env = plainEnvironment(environment);
   process.exitCode = undefined;
@@ -49,6 +52,15 @@ export function refusedStart(dataPath: string, ...args: readonly string[]): Prom
   const copy = mkdtempSync(`${dataPath}-start-`);
   cpSync(dataPath, copy, { recursive: true });
   return runCommand(['--data', copy, '--port', '0', '--internal-port', '0', ...args]);
+}
+
+/** Returns what removes the listeners that were added since. */
+function signalListeners(signal: (typeof SIGNALS)[number]): () => void {
+  const before = process.listeners(signal);
+  return () => {
+    for (const listener of process.listeners(signal))
+      if (!before.includes(listener)) process.removeListener(signal, listener);
+  };
 }
 
 /** Returns what ends it. */

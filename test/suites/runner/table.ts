@@ -86,3 +86,22 @@ export function suiteOf(path: string): string | undefined {
   );
   return fitting.sort((a, b) => b.length - a.length)[0]?.name;
 }
+
+/**
+ * Beginnings of the paths of files that a quick run leaves to the gate: they start clusters, database servers and subjects
+ * of a benchmark to show a tool, or what a page says of it.
+ */
+const LEFT_TO_GATE: readonly string[] = [
+  'bench/clusters',
+  'bench/target',
+  'bench/upstreams',
+  'e2e/cluster/lost-rows',
+  'e2e/cluster/page',
+  'e2e/cluster/run-cluster',
+  'e2e/tour',
+];
+
+/** `path`: the same. */
+export function isLeftToGate(path: string): boolean {
+  return LEFT_TO_GATE.some((beginning) => path.startsWith(beginning));
+}

@@ -134,7 +134,11 @@ export class Bucket implements FileServer {
     try {
       await work();
     } catch (error) {
-      if ((await this.sizeOf(path)) !== sizeBytes) throw error;
+      const stored = await this.sizeOf(path).catch((fault: unknown) => {
+        // Without an answer sources that are gone say nothing about the file.
+        throw error instanceof StorageServerFault ? error : fault;
+      });
+      if (stored !== sizeBytes) throw error;
     }
   }
 
