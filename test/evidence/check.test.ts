@@ -9,6 +9,7 @@ import { impliedErrors } from '../../src/io/http/openapi/answers.ts';
 import { type AnyRoute, defineRoute } from '../../src/io/http/table/route.ts';
 import { internalRouteTable, routeTable } from '../support/route-table.ts';
 import { type Expected, readMet, undeclared, unmet } from './check.ts';
+import type { Tag } from './tags.ts';
 
 const thing = defineRoute({
   method: 'GET',
@@ -27,6 +28,7 @@ const WHOLE: Expected = {
   settings: ['ApiRPSLimit'],
   rows: new Map([['S1', 'an attack']]),
   tags: [{ file: 'test/a.test.ts', line: 1, ids: ['S1'], title: ['thing: ', ' is refused'] }],
+  isLeftOut: () => false,
 };
 const LINES = [
   ['answer', 'GET /thing', '200', ''],
@@ -54,6 +56,16 @@ t.test('evidence: a test of another file, or with another title, covers no row',
     ['test/a.test.ts', 'is refused thing: '],
   ])
     t.equal(unmet(met([...LINES.slice(0, 3), ['passed', ...passed]]), WHOLE).length, 1);
+});
+
+t.test('evidence: a row is not judged while each file that covers it is left out', async (t) => {
+  const isLeftOut = (file: string) => file === 'test/a.test.ts';
+  const [tag] = WHOLE.tags;
+  t.same(unmet(met(LINES.slice(0, 3)), { ...WHOLE, isLeftOut }), []);
+  const tags = [...WHOLE.tags, { ...tag, file: 'test/b.test.ts' } as Tag];
+  const without = 'S1: an attack: no test that covers it has passed';
+  t.same(unmet(met(LINES.slice(0, 3)), { ...WHOLE, tags, isLeftOut }), [without]);
+  t.same(unmet(met(LINES.slice(0, 3)), { ...WHOLE, tags: [], isLeftOut }), [without], 'no file covers it');
 });
 
 t.test('evidence: a route that offers nothing is met by its refusal', async (t) => {
