@@ -28,7 +28,6 @@ const WHOLE: Expected = {
   settings: ['ApiRPSLimit'],
   rows: new Map([['S1', 'an attack']]),
   tags: [{ file: 'test/a.test.ts', line: 1, ids: ['S1'], title: ['thing: ', ' is refused'] }],
-  isLeftOut: () => false,
 };
 const LINES = [
   ['answer', 'GET /thing', '200', ''],
@@ -59,13 +58,13 @@ t.test('evidence: a test of another file, or with another title, covers no row',
 });
 
 t.test('evidence: a row is not judged while each file that covers it is left out', async (t) => {
-  const isLeftOut = (file: string) => file === 'test/a.test.ts';
+  const withLeft = met([...LINES.slice(0, 3), ['left', 'test/a.test.ts']]);
   const [tag] = WHOLE.tags;
-  t.same(unmet(met(LINES.slice(0, 3)), { ...WHOLE, isLeftOut }), []);
+  t.same(unmet(withLeft, WHOLE), []);
   const tags = [...WHOLE.tags, { ...tag, file: 'test/b.test.ts' } as Tag];
   const without = 'S1: an attack: no test that covers it has passed';
-  t.same(unmet(met(LINES.slice(0, 3)), { ...WHOLE, tags, isLeftOut }), [without]);
-  t.same(unmet(met(LINES.slice(0, 3)), { ...WHOLE, tags: [], isLeftOut }), [without], 'no file covers it');
+  t.same(unmet(withLeft, { ...WHOLE, tags }), [without]);
+  t.same(unmet(withLeft, { ...WHOLE, tags: [] }), [without], 'no file covers it');
 });
 
 t.test('evidence: a route that offers nothing is met by its refusal', async (t) => {

@@ -13,6 +13,8 @@ import {
 interface Observation {
   /** `path`: of the test file whose tests run from now on. */
   begin(path: string): void;
+  /** `path`: of a test file that this run leaves out. */
+  leave(path: string): void;
   end(): void;
 }
 
@@ -24,12 +26,17 @@ export function observeSuite(name: string, report: TestBase): Observation {
     note(...fields: readonly string[]): void;
   };
   let file = '';
+  const begin = (path: string) => {
+    file = `test/${path.replace(/\.js$/, '.ts')}`;
+  };
   note('suite', name);
   observeSettings((setting) => note('setting', setting));
   observeTests(report, [], (titles) => note('passed', file, ...titles));
   return {
-    begin(path) {
-      file = `test/${path.replace(/\.js$/, '.ts')}`;
+    begin,
+    leave(path) {
+      begin(path);
+      note('left', file);
     },
     end: () => note('end', name),
   };
